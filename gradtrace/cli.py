@@ -1,0 +1,155 @@
+"""The command line: parses, joins the rooms, and is the one place where our errors become messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+from typer.core import TyperCommand
+
+from gradtrace.errors import ExitCode, GradtraceError, UsageError
+from gradtrace.model.finding import Level
+
+Job: TypeAlias = Callable[[], int]
+
+_EPILOG = """
+Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by itself in
+a way that no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
+"""
+
+app = typer.Typer(
+    name="gradtrace",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="See the autograd graph that a PyTorch script builds, and be told which line breaks the gradients.",
+    epilog=_EPILOG,
+)
+
+
+class _RunsScript(TyperCommand):
+    """Everything after the script, or after `-m module`, belongs to the script."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        takes_value = {name for one in self.params if not getattr(one, "is_flag", True) for name in one.opts}
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
+            if args[at] in ("-m", "--module"):
+                return super().parse_args(ctx, [*args[: at + 2], "--", *args[at + 2 :]])
+            at += 2 if args[at] in takes_value else 1
+        return super().parse_args(ctx, args)
+
+
+_RUN = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
+
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="The script (- reads it from stdin) and its arguments.")
+]
+Module = Annotated[str | None, typer.Option("-m", "--module", help="Run this module, as `python -m` does.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="End the run cleanly after this many optimizer steps.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error inside gradtrace.")]
+Color = Annotated[bool | None, typer.Option("--color/--no-color", help="Colours [default: on a terminal, without NO_COLOR].")]
+ToEnd = Annotated[bool, typer.Option("--to-end", help="Run on after a backward call site came round a second time.")]
+TensorName = Annotated[str | None, typer.Option("--tensor", help="Only the graph of this variable, at the end of the run.")]
+Line = Annotated[int | None, typer.Option("--line", min=1, help="Only the graph of the backward call on this line.")]
+
+
+@app.command(epilog=_EPILOG, **_RUN)
+def check(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    steps: Steps = None,
+    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
+    output: Output = None,
+    fail_on: Annotated[str, typer.Option(help="The lowest level that fails: error, warning or note.")] = "warning",
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Run the script and report every gradient fault, with the line that caused it and the mend."""
+    from gradtrace.run import Options, check
+
+    options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
+    level = _level(fail_on)
+    ctx.obj.append(lambda: check(options, level))
+
+
+@app.command(epilog=_EPILOG, **_RUN)
+def show(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    steps: Steps = None,
+    to_end: ToEnd = False,
+    tensor: TensorName = None,
+    line: Line = None,
+    output: Output = None,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Print the grad_fn graph of each backward call site as a tree, with names, shapes and source lines."""
+    from gradtrace.run import Options, Wanted, show
+
+    options = Options(words or [], module, steps=steps, output=output, color=color, debug=debug)
+    wanted = Wanted(to_end, tensor, line)
+    ctx.obj.append(lambda: show(options, wanted))
+
+
+@app.command(epilog=_EPILOG, **_RUN)
+def dot(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    steps: Steps = None,
+    to_end: ToEnd = False,
+    tensor: TensorName = None,
+    line: Line = None,
+    output: Output = None,
+    direction: Annotated[str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")] = "forward",
+    debug: Debug = False,
+) -> None:
+    """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf."""
+    from gradtrace.run import Options, Wanted, dot
+
+    if direction not in ("forward", "backward"):
+        raise UsageError(f"--direction {direction}: there are only forward and backward")
+    options = Options(words or [], module, steps=steps, output=output, debug=debug)
+    wanted = Wanted(to_end, tensor, line)
+    ctx.obj.append(lambda: dot(options, wanted, direction))
+
+
+def _level(name: str) -> Level:
+    try:
+        return Level[name.upper()]
+    except KeyError:
+        raise UsageError(f"--fail-on {name}: the levels are error, warning and note") from None
+
+
+def main() -> None:
+    """Entry point of `gradtrace` and of `python -m gradtrace`."""
+    jobs: list[Job] = []
+    hook = sys.excepthook
+    try:
+        code = _parse(jobs)
+        # typer has put its own in place, and the script is to find what python gives it
+        sys.excepthook = hook
+        for job in jobs:
+            code = job()
+    except GradtraceError as error:
+        sys.stderr.write(f"gradtrace: {error}\n")
+        code = ExitCode.ERROR
+    sys.exit(code)
+
+
+def _parse(jobs: list[Job]) -> int:
+    """Leaves the job in `jobs`: it runs outside of typer, whose error handling is not the script's business."""
+    try:
+        app(obj=jobs)
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else ExitCode.ERROR
+    return ExitCode.OK

@@ -1,0 +1,39 @@
+"""Everything gradtrace raises on purpose, and the exit codes of the command line.
+
+    GradtraceError          exit code 2: gradtrace could not do what was asked
+    ├── UsageError          an option or argument that cannot be meant
+    ├── ScriptError         the script cannot be started: missing, unreadable, not Python
+    └── OutputError         the result cannot be written or drawn: no `dot` program, unwritable file
+
+The message is one line for the user: what happened, where, what to do.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of every command, as documented in `gradtrace --help`."""
+
+    OK = 0
+    FINDINGS = 1
+    ERROR = 2
+    SCRIPT_FAILED = 3
+    NOTHING_TO_CHECK = 4
+
+
+class GradtraceError(Exception):
+    """gradtrace could not do what was asked; the message says why and what to do."""
+
+
+class UsageError(GradtraceError):
+    """An option or argument that cannot be meant."""
+
+
+class ScriptError(GradtraceError):
+    """The script cannot be started: missing, unreadable, not Python."""
+
+
+class OutputError(GradtraceError):
+    """The result cannot be written or drawn."""

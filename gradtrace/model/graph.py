@@ -1,0 +1,155 @@
+"""A snapshot of an autograd graph: plain values, no tensors, nothing that keeps the user's memory alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+
+from gradtrace.model.site import Stack
+
+
+class Kind(Enum):
+    """What a node of the snapshot stands for."""
+
+    #: a backward function (`AddBackward0`, or the class of a custom `autograd.Function`)
+    OP = "op"
+    #: a leaf that requires grad: `AccumulateGrad`
+    LEAF = "leaf"
+    #: an input that needs no gradient; torch keeps no node for it
+    CONSTANT = "constant"
+    #: a place where the path was cut (`detach()`, `no_grad`, `.data` ...); its inputs are what lies behind
+    CUT = "cut"
+
+
+class SavedState(Enum):
+    """Whether a saved tensor is still there and still what it was."""
+
+    HELD = "held"
+    FREED = "freed"
+    MODIFIED = "modified"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorFact:
+    """Shape and dtype of a tensor, e.g. `(64, 10)` and `float32`; None where torch does not tell."""
+
+    shape: tuple[int, ...] | None
+    dtype: str | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A tensor that a node saved for its backward (`_saved_self` is named `self`). `bytes` counts its elements alone."""
+
+    name: str
+    tensor: TensorFact
+    bytes: int
+    state: SavedState = SavedState.HELD
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node. `id` counts from 1 in the order in which a walk from the root meets the nodes: stable from run to run."""
+
+    id: int
+    kind: Kind
+    #: `AddBackward0`; for a cut what cut it (`detach()`); for constants and leaves empty
+    op: str
+    #: the user's name for the output: `loss`, `self.hidden`, `model.fc.weight`
+    name: str | None = None
+    #: one for each output
+    outputs: tuple[TensorFact, ...] = ()
+    #: where the user's code made it, innermost frame first; empty where unknown
+    stack: Stack = ()
+    #: path of the innermost nn.Module it ran in: `encoder.layers.2.linear1`
+    module: str = ""
+    saved: tuple[Saved, ...] = ()
+    #: leaf only: "None", "zero" or "accumulated"
+    grad: str | None = None
+    #: the value of a scalar, rounded for people
+    value: str | None = None
+    #: what is special: "freed", "modified in place", "in-place", "view", "custom Function", "checkpoint",
+    #: "double backward", "hook"
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """`user` consumed output number `output` of `source` as its input number `input`."""
+
+    user: int
+    source: int
+    input: int
+    output: int = 0
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The graph below one root (or several, where `backward` was called on several tensors).
+
+    `nodes` are in the order of their ids. `request` says what asked for it: "backward", "grad" or "" for a tensor that
+    merely remained at the end. `stack` is the place of that request.
+    """
+
+    roots: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    request: str = ""
+    stack: Stack = ()
+    retain_graph: bool = False
+    create_graph: bool = False
+    #: facts that do not fit a node, in the user's words ("only the first 100000 nodes are shown")
+    remarks: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def by_id(self) -> Mapping[int, Node]:
+        return {node.id: node for node in self.nodes}
+
+    @cached_property
+    def inputs(self) -> Mapping[int, tuple[Edge, ...]]:
+        """The edges to what each node consumed, in input order."""
+        found: dict[int, list[Edge]] = {}
+        for edge in self.edges:
+            found.setdefault(edge.user, []).append(edge)
+        return {user: tuple(sorted(edges, key=lambda edge: edge.input)) for user, edges in found.items()}
+
+    @cached_property
+    def uses(self) -> Mapping[int, int]:
+        """How many edges lead to each node."""
+        found: dict[int, int] = {}
+        for edge in self.edges:
+            found[edge.source] = found.get(edge.source, 0) + 1
+        return found
+
+    @property
+    def ops(self) -> int:
+        """How many backward functions there are."""
+        return sum(node.kind is Kind.OP for node in self.nodes)
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves gradients can reach."""
+        return sum(node.kind is Kind.LEAF for node in self.nodes)
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes that the saved tensors held now hold, each counted at every node that saved it."""
+        return sum(saved.bytes for node in self.nodes for saved in node.saved if saved.state is not SavedState.FREED)
+
+    @cached_property
+    def depth(self) -> int:
+        """Nodes on the longest path from a root to a leaf, both counted. No recursion: graphs are deep."""
+        waiting = dict(self.uses)
+        level = {node.id: 1 for node in self.nodes}
+        ready = [node.id for node in self.nodes if not waiting.get(node.id)]
+        while ready:
+            user = ready.pop()
+            for edge in self.inputs.get(user, ()):
+                level[edge.source] = max(level[edge.source], level[user] + 1)
+                waiting[edge.source] -= 1
+                if not waiting[edge.source]:
+                    ready.append(edge.source)
+        return max(level.values(), default=0)

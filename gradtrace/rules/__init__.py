@@ -1,0 +1,54 @@
+"""One rule a file: every module here that defines a `Rule` is one, and is found by being here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gradtrace.model.events import Backward, Event
+from gradtrace.model.finding import Finding
+from gradtrace.rules.base import Rule
+
+
+def all_rules() -> tuple[type[Rule], ...]:
+    """Every rule, by name."""
+    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    kinds = {kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)}
+    return tuple(sorted((kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule), key=lambda kind: kind.id))
+
+
+class Judge:
+    """Feeds events to rules and gathers what they find; the same fault at the same line is one finding."""
+
+    def __init__(self, rules: Iterable[Rule] | None = None) -> None:
+        self._rules = [kind() for kind in all_rules()] if rules is None else list(rules)
+        self._findings: dict[tuple[str, str, int], Finding] = {}
+        self._explained: set[str] = set()
+
+    def see(self, event: Event) -> None:
+        for rule in self._rules:
+            for finding in rule.see(event):
+                self._add(finding)
+                if isinstance(event, Backward) and event.error:
+                    self._explained.add(event.error)
+
+    def explains(self, exception: str | None) -> bool:
+        """Whether a finding is about this exception ("RuntimeError: message")."""
+        return exception is not None and exception.splitlines()[0] in self._explained
+
+    def _add(self, finding: Finding) -> None:
+        key = finding.rule, *finding.site.place
+        known = self._findings.get(key)
+        if known is None:
+            self._findings[key] = finding
+        else:
+            worse = finding if finding.level > known.level else known
+            self._findings[key] = replace(worse, occurrences=known.occurrences + finding.occurrences)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The worst first, then in the order of their first occurrence."""
+        return tuple(sorted(self._findings.values(), key=lambda finding: -finding.level))

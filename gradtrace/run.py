@@ -1,0 +1,219 @@
+"""Runs a script under watch and hands what was seen to a renderer: what the commands have in common."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from gradtrace import script, streams
+from gradtrace.errors import ExitCode, OutputError, UsageError
+from gradtrace.model.finding import Ended, Level, Report
+
+CHECK_FORMATS = ("text", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the commands have in common. `words` are the script and its arguments, or the arguments alone after -m."""
+
+    words: Sequence[str]
+    module: str | None
+    steps: int | None = None
+    output: Path | None = None
+    format: str | None = None
+    color: bool | None = None
+    debug: bool = False
+
+    def load(self) -> script.Program:
+        if self.module is not None:
+            return script.load(self.module, self.words, module=True)
+        if not self.words:
+            raise UsageError("which script? name one, as in `gradtrace check train.py`, or use -m package.module")
+        return script.load(self.words[0], self.words[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which graphs."""
+
+    to_end: bool = False
+    tensor: str | None = None
+    line: int | None = None
+
+
+def check(options: Options, fail_on: Level) -> int:
+    """Runs the script and reports its faults; returns the exit code."""
+    kind = options.format or _by_ending(options.output, "text", CHECK_FORMATS)
+    if kind not in CHECK_FORMATS:
+        raise UsageError(f"--format {kind}: check writes {' or '.join(CHECK_FORMATS)}")
+    program = options.load()
+    out = _Out(options, claim=kind == "json")
+
+    from gradtrace.rules import Judge
+    from gradtrace.watch import TORCH_VERSION, Watch
+
+    judge = Judge()
+    watch = Watch(judge.see, user_roots=program.roots, stop_after=options.steps, debug=options.debug)
+
+    def finish(ended: Ended) -> int:
+        code = exit_code(judge, ended, watch.backward_calls, fail_on)
+        report = Report(
+            program.name,
+            judge.findings,
+            ended,
+            TORCH_VERSION,
+            watch.backward_calls,
+            watch.optimizer_steps,
+            code,
+            watch.remarks,
+        )
+        out.write(_render_report(report, kind, out))
+        return code
+
+    return finish(program.run(watch, finish))
+
+
+def exit_code(judge: Any, ended: Ended, backward_calls: int, fail_on: Level) -> int:
+    failed = ended.how not in ("finished", "stopped") and ended.status != 0
+    if failed and not judge.explains(ended.exception):
+        return ExitCode.SCRIPT_FAILED
+    if any(finding.level >= fail_on for finding in judge.findings):
+        return ExitCode.FINDINGS
+    return ExitCode.OK if backward_calls else ExitCode.NOTHING_TO_CHECK
+
+
+def _render_report(report: Report, kind: str, out: _Out) -> str:
+    if kind == "json":
+        from gradtrace.renderers import json
+
+        return json.render(report)
+    from gradtrace.renderers import text
+
+    return out.captured(lambda console: text.render(report, console))
+
+
+def show(options: Options, wanted: Wanted) -> int:
+    """Prints the graphs as trees; returns the exit code."""
+    from gradtrace.renderers import tree
+
+    return _picture(options, wanted, _Out(options), lambda graphs, out: out.captured(lambda c: tree.render(graphs, c)))
+
+
+def dot(options: Options, wanted: Wanted, direction: Literal["forward", "backward"]) -> int:
+    """Writes the graphs as DOT, or draws them; returns the exit code."""
+    from gradtrace.renderers import dot
+
+    drawn = _by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
+    if drawn in ("dot", "gv"):
+        out = _Out(options, claim=options.output is None)
+        return _picture(options, wanted, out, lambda graphs, _: dot.source(graphs, direction))
+    if options.output is None or drawn not in ("svg", "png", "pdf"):
+        raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
+    path = options.output.absolute()
+    dot.require_program()
+    return _picture(options, wanted, _Out(options, file=False), lambda graphs, _: dot.write(dot.source(graphs, direction), path, drawn))
+
+
+def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Any, _Out], str | None]) -> int:
+    program = options.load()
+
+    from gradtrace.watch import Watch
+    from gradtrace.watch.snapshot import Snapshots
+
+    snapshots = Snapshots(stop_when_repeated=not wanted.to_end and wanted.tensor is None, tensor=wanted.tensor, line=wanted.line)
+    watch = Watch(
+        lambda event: None, user_roots=program.roots, stop_after=options.steps, snapshots=snapshots, debug=options.debug
+    )
+
+    def finish(ended: Ended) -> int:
+        graphs = snapshots.graphs
+        for remark in watch.remarks:
+            sys.stderr.write(f"gradtrace: {remark}\n")
+        if not graphs:
+            sys.stderr.write(f"gradtrace: {snapshots.why_nothing()}\n")
+            return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
+        out.write(render(graphs, out))
+        return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
+
+    return finish(program.run(watch, finish))
+
+
+def _by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:
+    ending = path.suffix.lstrip(".").lower() if path else ""
+    return ending if ending in known or (path and default == "dot") else default
+
+
+class _Out:
+    """Where the result goes: a file, stdout, or a stdout that the script cannot reach."""
+
+    def __init__(self, options: Options, claim: bool = False, file: bool = True) -> None:
+        self._color = options.color
+        self._path = options.output.absolute() if options.output and file else None
+        if self._path is not None:
+            _must_be_writable(self._path)
+        self._claimed: TextIO | None = streams.claim_stdout() if claim and self._path is None else None
+
+    def captured(self, draw: Callable[[Any], None]) -> str:
+        """What `draw` prints on a console made for this place."""
+        from rich.console import Console
+
+        stream = self._claimed or sys.__stdout__
+        terminal = self._path is None and stream is not None and not stream.closed and stream.isatty()
+        color = terminal and not os.environ.get("NO_COLOR") if self._color is None else self._color
+        console = Console(
+            file=_Encoded(getattr(stream, "encoding", None) if self._path is None else "utf-8"),
+            force_terminal=color,
+            no_color=not color,
+            width=None if terminal else int(os.environ.get("COLUMNS") or 100),
+            highlight=False,
+            soft_wrap=False,
+            legacy_windows=False,
+        )
+        draw(console)
+        text: str = console.file.getvalue()  # type: ignore[attr-defined]
+        return text
+
+    def write(self, text: str | None) -> None:
+        if text is None:
+            return
+        if self._path is not None:
+            write_file(self._path, text)
+        elif self._claimed is not None:
+            streams.deliver(text, self._claimed)
+        elif sys.__stdout__ is not None:
+            streams.flush(sys.stdout)
+            streams.deliver(text, sys.__stdout__)
+
+
+def _must_be_writable(path: Path) -> None:
+    """Said before the run, not after an hour."""
+    if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise OutputError(f"cannot write {path}: name a file in a directory that exists and is writable")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Writes beside and then renames: a half-written file never stands there."""
+    beside = path.with_name(f"{path.name}.part")
+    try:
+        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        raise OutputError(f"cannot write {path}: {error.strerror}; name another place after -o") from error
+
+
+class _Encoded(io.StringIO):
+    """Text in memory that says which encoding it will be written in, so that a renderer knows what it can draw."""
+
+    def __init__(self, encoding: str | None) -> None:
+        super().__init__()
+        self._encoding = encoding or "utf-8"
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding

@@ -1,0 +1,96 @@
+"""Watches torch while the user's script runs: the only rooms that import it.
+
+    with Watch(listener) as watch: ...      # events go to the listener; at the end everything is put back
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+
+
+import torch
+import torch.autograd.graph
+
+from gradtrace.model.events import End, Event
+from gradtrace.watch import warning
+from gradtrace.watch.backward import Calls
+from gradtrace.watch.frames import Frames
+from gradtrace.watch.mode import Mode
+from gradtrace.watch.session import Session
+from gradtrace.watch.snapshot import Snapshots
+from gradtrace.watch.steps import Steps
+
+TORCH_VERSION = str(torch.__version__)
+
+
+class Watch:
+    """Watches this thread's use of torch from entry to exit.
+
+    `user_roots` are directories of the user's code that lie inside a library's; `stop_after` ends the run after so many
+    optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs.
+    """
+
+    def __init__(
+        self,
+        listener: Callable[[Event], None],
+        *,
+        user_roots: Iterable[str] = (),
+        stop_after: int | None = None,
+        snapshots: Snapshots | None = None,
+        debug: bool = False,
+    ) -> None:
+        self._session = Session(listener, Frames(user_roots), debug)
+        self._steps = Steps(self._session, stop_after)
+        self._calls = Calls(self._session, self._steps)
+        self._open = ExitStack()
+        if snapshots is not None:
+            snapshots.attach(self._session)
+
+    def __enter__(self) -> Watch:
+        session = self._session
+        session.begin()
+        with ExitStack() as opened:
+            opened.callback(session.guarded, self._end)
+            opened.enter_context(_engine(self._calls))
+            opened.enter_context(self._steps.watched())
+            opened.enter_context(warning.placed(session.frames))
+            opened.enter_context(Mode(session, self._steps))
+            self._open = opened.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def _end(self) -> None:
+        self._session.emit(End(held=self._calls.held()))
+
+    @property
+    def backward_calls(self) -> int:
+        return self._session.backward_calls
+
+    @property
+    def optimizer_steps(self) -> int:
+        return self._session.steps
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader must know about the watching itself."""
+        return tuple(self._session.remarks)
+
+
+@contextmanager
+def _engine(calls: Calls) -> Iterator[None]:
+    # imported by name in both modules
+    modules = torch.autograd, torch.autograd.graph
+    name = "_engine_run_backward"
+    found = [getattr(module, name) for module in modules]
+    wrapped = calls.wrap(found[0])
+    for module in modules:
+        setattr(module, name, wrapped)
+    try:
+        yield
+    finally:
+        for module, engine in zip(modules, found, strict=True):
+            if getattr(module, name) is wrapped:
+                setattr(module, name, engine)

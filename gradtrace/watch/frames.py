@@ -1,0 +1,112 @@
+"""Which frames are the user's, and where in the source each of them is."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable
+from itertools import islice
+from types import CodeType, FrameType
+
+import torch
+
+from gradtrace.model.site import Site, Stack
+
+_MODULE_CALL = torch.nn.Module._call_impl.__code__
+_FUNCTION_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+#: distinct stacks remembered before the memory is started afresh: a run that compiles code for ever must not grow
+_MOST = 50_000
+
+
+def _library_roots() -> set[str]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    paths = {sysconfig.get_path(name) for name in names} | {os.path.dirname(torch.__file__), _PACKAGE}
+    return {os.path.realpath(path) + os.sep for path in paths} | {path + os.sep for path in paths}
+
+
+class Frames:
+    """Turns a live frame into a `Stack`, quickly where the same calls come again.
+
+    `user_roots` are directories that hold the user's code even though they lie inside a library directory.
+    """
+
+    def __init__(self, user_roots: Iterable[str] = ()) -> None:
+        self._user_roots = tuple(os.path.abspath(root) + os.sep for root in user_roots)
+        self._library_roots = tuple(_library_roots())
+        self._users: dict[str, bool] = {}
+        self._stacks: dict[tuple[int, ...], Stack] = {}
+        # keeps the code objects alive whose ids stand in the keys
+        self._codes: dict[int, CodeType] = {}
+
+    def is_user(self, filename: str) -> bool:
+        known = self._users.get(filename)
+        if known is None:
+            known = self._users[filename] = self._decide(filename)
+        return known
+
+    def _decide(self, filename: str) -> bool:
+        if filename.startswith("<"):
+            return filename == "<stdin>" or filename.startswith("<ipython")
+        path = os.path.abspath(filename)
+
+        def longest(roots: Iterable[str]) -> int:
+            return max((len(root) for root in roots if path.startswith(root)), default=0)
+
+        return longest(self._user_roots) >= longest(self._library_roots)
+
+    def stack(self, frame: FrameType | None) -> Stack:
+        """The user's frames from `frame` outwards, innermost first.
+
+        What runs inside `Function.apply` counts as the line that called it: that is where its node belongs.
+        """
+        users = self._users
+        key: list[int] = []
+        at = frame
+        while at is not None:
+            code = at.f_code
+            user = users.get(code.co_filename)
+            if user is None:
+                user = self.is_user(code.co_filename)
+            if user:
+                key += (id(code), at.f_lasti)
+            elif code is _MODULE_CALL:
+                key.append(-1)
+            elif code is _FUNCTION_APPLY:
+                key.clear()
+            at = at.f_back
+        found = self._stacks.get(tuple(key))
+        return self._learn(tuple(key), frame) if found is None else found
+
+    def _learn(self, key: tuple[int, ...], frame: FrameType | None) -> Stack:
+        sites: list[Site] = []
+        while frame is not None:
+            code = frame.f_code
+            if self.is_user(code.co_filename):
+                self._codes[id(code)] = code
+                sites.append(site_of(frame))
+            elif code is _MODULE_CALL and sites:
+                sites[-1] = _as_module_call(sites[-1])
+            elif code is _FUNCTION_APPLY:
+                sites.clear()
+            frame = frame.f_back
+        if len(self._stacks) >= _MOST:
+            self._stacks.clear()
+            self._codes = {}
+            return tuple(sites)
+        return self._stacks.setdefault(key, tuple(sites))
+
+
+def site_of(frame: FrameType) -> Site:
+    code = frame.f_code
+    function = getattr(code, "co_qualname", code.co_name)
+    path = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+    if sys.version_info >= (3, 11):
+        line, end_line, column, end_column = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+        return Site(path, line or frame.f_lineno, function, column, end_line, end_column)
+    return Site(path, frame.f_lineno, function)
+
+
+def _as_module_call(site: Site) -> Site:
+    return Site(site.path, site.line, site.function, site.column, site.end_line, site.end_column, in_module_call=True)

@@ -1,0 +1,87 @@
+"""The user's names for tensors: which variable, attribute or container of the running frames holds them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from inspect import CO_OPTIMIZED
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtrace.watch.frames import Frames
+
+#: objects looked at in one search, and how deep attributes and containers are opened
+_BUDGET = 20_000
+_DEPTH = 3
+#: a container longer than this is data, not a list of parameters
+_LONG = 1_000
+#: functions that hand out a frame's dictionary of locals, which must then be left as it is
+_SHARES_LOCALS = {"locals", "vars", "eval", "exec", "dir"}
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The frame's variables. Before Python 3.13 the interpreter keeps the dictionary of locals that it makes, and with it
+    every value, until the frame ends: it is emptied, so that nothing of the user's lives longer."""
+    found = dict(frame.f_locals)
+    code = frame.f_code
+    if sys.version_info < (3, 13) and code.co_flags & CO_OPTIMIZED and not _SHARES_LOCALS & set(code.co_names):
+        frame.f_locals.clear()
+    return found
+
+
+def find(frame: FrameType | None, frames: Frames) -> dict[int, str]:
+    """Names by `id()` of every tensor and module that the user's running code can name, the shortest road first.
+
+    Outer frames come first: a model's parameters are called as the function that made it calls them.
+    """
+    roots: list[tuple[str, Any]] = []
+    while frame is not None:
+        if frames.is_user(frame.f_code.co_filename):
+            roots[:0] = [(name, value) for name, value in variables(frame).items() if not name.startswith("__")]
+        frame = frame.f_back
+    names: dict[int, str] = {}
+    for identity, name in _search(roots):
+        names.setdefault(identity, name)
+    return names
+
+
+def _search(roots: list[tuple[str, Any]]) -> Iterator[tuple[int, str]]:
+    """Breadth first, modules before all else; ids are only compared while the objects are alive."""
+    opened: set[int] = set()
+    level = roots
+    for _ in range(_DEPTH):
+        deeper: list[tuple[str, Any]] = []
+        for name, value in sorted(level, key=lambda pair: not isinstance(pair[1], torch.nn.Module)):
+            if len(opened) > _BUDGET:
+                return
+            if isinstance(value, torch.Tensor):
+                yield id(value), name
+            elif id(value) not in opened:
+                opened.add(id(value))
+                if isinstance(value, torch.nn.Module):
+                    yield from _of_module(name, value)
+                deeper += _parts(name, value)
+        level = deeper
+
+
+def _of_module(name: str, module: torch.nn.Module) -> Iterator[tuple[int, str]]:
+    for path, child in module.named_modules():
+        prefix = f"{name}.{path}" if path else name
+        yield id(child), prefix
+        for kind in (child._parameters, child._buffers):
+            yield from ((id(tensor), f"{prefix}.{key}") for key, tensor in kind.items() if tensor is not None)
+
+
+def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, (str, bytes, int, float, type)) or value is None:
+        return []
+    if isinstance(value, Mapping) and isinstance(value, dict) and len(value) <= _LONG:
+        return [(f"{name}[{key!r}]", part) for key, part in value.items() if isinstance(key, (str, int))]
+    if isinstance(value, (list, tuple)) and len(value) <= _LONG:
+        return [(f"{name}[{index}]", part) for index, part in enumerate(value)]
+    held = getattr(value, "__dict__", None)
+    if type(held) is dict and len(held) <= _LONG and not isinstance(value, type(sys)):
+        return [(f"{name}.{key}", part) for key, part in held.items() if not key.startswith("_")]
+    return []

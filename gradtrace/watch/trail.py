@@ -1,0 +1,37 @@
+"""Which line made which node: autograd numbers its nodes in order of creation, so ranges of numbers belong to calls."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from gradtrace.model.site import Stack
+
+#: node ranges remembered; older graphs lose their lines, the memory of a long run stays flat
+_KEEP = 200_000
+
+
+class Trail:
+    """Ranges of sequence numbers and the stack of the call that made their nodes (one thread's)."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._stacks: list[Stack] = []
+
+    def add(self, start: int, end: int, stack: Stack) -> None:
+        """Nodes `start` to `end - 1` were made at `stack`."""
+        self.end = end
+        if self._stacks and self._stacks[-1] is stack and self._ends[-1] == start:
+            self._ends[-1] = end
+            return
+        self._starts.append(start)
+        self._ends.append(end)
+        self._stacks.append(stack)
+        if len(self._starts) >= 2 * _KEEP:
+            del self._starts[:_KEEP], self._ends[:_KEEP], self._stacks[:_KEEP]
+
+    def find(self, number: int) -> Stack:
+        """The stack that made node `number`; empty where that is not known."""
+        at = bisect_right(self._starts, number) - 1
+        return self._stacks[at] if at >= 0 and number < self._ends[at] else ()

@@ -16,8 +16,8 @@ from gradtrace.model.finding import Level
 Job: TypeAlias = Callable[[], int]
 
 _EPILOG = """
-Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by itself in
-a way that no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
+Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by
+itself in a way that no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
 """
 
 app = typer.Typer(
@@ -44,18 +44,25 @@ class _RunsScript(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-_RUN = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
+_RUN: dict[str, Any] = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="SCRIPT [ARGS]...", help="The script (- reads it from stdin) and its arguments.")
+    list[str] | None,
+    typer.Argument(metavar="SCRIPT [ARGS]...", help="The script (- reads it from stdin) and its arguments."),
 ]
 Module = Annotated[str | None, typer.Option("-m", "--module", help="Run this module, as `python -m` does.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="End the run cleanly after this many optimizer steps.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error inside gradtrace.")]
-Color = Annotated[bool | None, typer.Option("--color/--no-color", help="Colours [default: on a terminal, without NO_COLOR].")]
+Color = Annotated[
+    bool | None, typer.Option("--color/--no-color", help="Colours [default: on a terminal, without NO_COLOR].")
+]
 ToEnd = Annotated[bool, typer.Option("--to-end", help="Run on after a backward call site came round a second time.")]
-TensorName = Annotated[str | None, typer.Option("--tensor", help="Only the graph of this variable, at the end of the run.")]
+TensorName = Annotated[
+    str | None, typer.Option("--tensor", help="Only the graph of this variable, at the end of the run.")
+]
 Line = Annotated[int | None, typer.Option("--line", min=1, help="Only the graph of the backward call on this line.")]
 
 
@@ -110,7 +117,9 @@ def dot(
     tensor: TensorName = None,
     line: Line = None,
     output: Output = None,
-    direction: Annotated[str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")] = "forward",
+    direction: Annotated[
+        str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")
+    ] = "forward",
     debug: Debug = False,
 ) -> None:
     """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf."""
@@ -120,7 +129,7 @@ def dot(
         raise UsageError(f"--direction {direction}: there are only forward and backward")
     options = Options(words or [], module, steps=steps, output=output, debug=debug)
     wanted = Wanted(to_end, tensor, line)
-    ctx.obj.append(lambda: dot(options, wanted, direction))
+    ctx.obj.append(lambda: dot(options, wanted, direction == "forward"))
 
 
 def _level(name: str) -> Level:

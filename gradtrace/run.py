@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, TextIO
 
 from gradtrace import script, streams
 from gradtrace.errors import ExitCode, OutputError, UsageError
@@ -104,19 +104,26 @@ def show(options: Options, wanted: Wanted) -> int:
     return _picture(options, wanted, _Out(options), lambda graphs, out: out.captured(lambda c: tree.render(graphs, c)))
 
 
-def dot(options: Options, wanted: Wanted, direction: Literal["forward", "backward"]) -> int:
+def dot(options: Options, wanted: Wanted, forward: bool) -> int:
     """Writes the graphs as DOT, or draws them; returns the exit code."""
     from gradtrace.renderers import dot
 
     drawn = _by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
     if drawn in ("dot", "gv"):
         out = _Out(options, claim=options.output is None)
-        return _picture(options, wanted, out, lambda graphs, _: dot.source(graphs, direction))
+        return _picture(
+            options, wanted, out, lambda graphs, _: dot.source(graphs, "forward" if forward else "backward")
+        )
     if options.output is None or drawn not in ("svg", "png", "pdf"):
         raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
     path = options.output.absolute()
     dot.require_program()
-    return _picture(options, wanted, _Out(options, file=False), lambda graphs, _: dot.write(dot.source(graphs, direction), path, drawn))
+    return _picture(
+        options,
+        wanted,
+        _Out(options, file=False),
+        lambda graphs, _: dot.write(dot.source(graphs, "forward" if forward else "backward"), path, drawn),
+    )
 
 
 def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Any, _Out], str | None]) -> int:
@@ -125,7 +132,9 @@ def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Any,
     from gradtrace.watch import Watch
     from gradtrace.watch.snapshot import Snapshots
 
-    snapshots = Snapshots(stop_when_repeated=not wanted.to_end and wanted.tensor is None, tensor=wanted.tensor, line=wanted.line)
+    snapshots = Snapshots(
+        stop_when_repeated=not wanted.to_end and wanted.tensor is None, tensor=wanted.tensor, line=wanted.line
+    )
     watch = Watch(
         lambda event: None, user_roots=program.roots, stop_after=options.steps, snapshots=snapshots, debug=options.debug
     )

@@ -22,13 +22,15 @@ class Cut:
     op: str
     why: str
     stack: Stack
-    #: the user's expression for what was cut off, where known
+    #: what was cut off: the user's expression for it, its node (`AddmmBackward0`, "leaf") and its shape, where known
     source: str | None = None
+    behind: str = ""
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """One backward call that accumulated into a leaf's .grad. `call` is its number, `evaluation` the closure evaluation."""
+    """One backward call that accumulated into a leaf's .grad. `call` is its number."""
 
     call: int
     stack: Stack

@@ -45,8 +45,8 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the script ended. `how` is one of "finished", "stopped" (by --steps or a repeated call site), "exit" (sys.exit),
-    "exception", "interrupted" (Ctrl-C), "killed" (os._exit or a signal)."""
+    """How the script ended. `how` is one of "finished", "stopped" (by --steps or a repeated call site), "exit"
+    (sys.exit), "exception", "interrupted" (Ctrl-C), "killed" (os._exit or a signal)."""
 
     how: str
     #: the exit status python itself would have had

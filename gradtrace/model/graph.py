@@ -42,7 +42,7 @@ class TensorFact:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A tensor that a node saved for its backward (`_saved_self` is named `self`). `bytes` counts its elements alone."""
+    """A tensor that a node saved for its backward (`_saved_self` is named `self`). `bytes` counts its elements."""
 
     name: str
     tensor: TensorFact
@@ -52,7 +52,7 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node. `id` counts from 1 in the order in which a walk from the root meets the nodes: stable from run to run."""
+    """One node. `id` counts from 1 in the order in which a walk from the root meets the nodes, the same in each run."""
 
     id: int
     kind: Kind

@@ -10,8 +10,8 @@ from typing import TypeAlias
 class Site:
     """One frame of the user's code: the expression being evaluated in it.
 
-    `line` and `end_line` count from 1; `column` and `end_column` count characters from 0, as Python's own tracebacks do,
-    and are None where the interpreter does not tell them (Python 3.10).
+    `line` and `end_line` count from 1; `column` and `end_column` count characters from 0, as Python's own tracebacks
+    do, and are None where the interpreter does not tell them (Python 3.10).
     """
 
     path: str

@@ -1,6 +1,7 @@
 """Reads the user's source: which statement stands on a line, what it assigns and reads, which loop holds it.
 
-Sources come through `linecache`, so that a script which deleted itself after the start, or came by stdin, is still read.
+Sources come through `linecache`, so that a script which deleted itself after the start, or came by stdin, is still
+read.
 Every question has an answer for sources that cannot be read or parsed: None, or nothing.
 """
 

@@ -1,13 +1,12 @@
 """Watches torch while the user's script runs: the only rooms that import it.
 
-    with Watch(listener) as watch: ...      # events go to the listener; at the end everything is put back
+with Watch(listener) as watch: ...      # events go to the listener; at the end everything is put back
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-
 
 import torch
 import torch.autograd.graph
@@ -63,6 +62,8 @@ class Watch:
         self._open.close()
 
     def _end(self) -> None:
+        if self._session.at_end is not None:
+            self._session.at_end()
         self._session.emit(End(held=self._calls.held()))
 
     @property

@@ -18,7 +18,7 @@ from gradtrace.watch.gradients import Leaf
 from gradtrace.watch.session import Session
 from gradtrace.watch.steps import Steps
 
-#: calls remembered with the gradient graphs they created, and retaining calls watched for life
+#: retaining calls watched for life
 _RECENT = 256
 _REENTRIES = 12
 
@@ -35,8 +35,6 @@ class Calls:
         self._session = session
         self._steps = steps
         self._active = False
-        #: graphs made by create_graph calls: call number and the range of node numbers
-        self._created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
         self._retaining: deque[weakref.ref[walk.Mark]] = deque(maxlen=_RECENT)
 
     def wrap(self, engine: Engine) -> Engine:
@@ -80,25 +78,27 @@ class Calls:
 
     def remember_created(self, call: int, start: int, end: int) -> None:
         if end > start:
-            self._created.append((call, start, end))
+            self._session.created.append((call, start, end))
 
     def remember_retaining(self, mark: walk.Mark) -> None:
         self._retaining.append(weakref.ref(mark))
 
     def created_at(self, nodes: Sequence[Any]) -> set[int]:
         """Numbers of the calls that created some of these nodes as a graph of gradients."""
-        if not self._created:
+        if not self._session.created:
             return set()
         numbers = {node._sequence_nr() for node in nodes}
         low, high = min(numbers, default=0), max(numbers, default=-1)
-        near = (one for one in self._created if one[1] <= high and one[2] > low)
+        near = (one for one in self._session.created if one[1] <= high and one[2] > low)
         return {call for call, start, end in near if any(number in numbers for number in range(start, end))}
 
 
 class _Call:
     """One call of the engine, from just before it to just after."""
 
-    def __init__(self, calls: Calls, session: Session, frame: Any, outputs: Sequence[Any], given: dict[str, Any]) -> None:
+    def __init__(
+        self, calls: Calls, session: Session, frame: Any, outputs: Sequence[Any], given: dict[str, Any]
+    ) -> None:
         self._calls = calls
         self._session = session
         self.number = session.next_call()
@@ -202,7 +202,8 @@ class _Call:
 
     def _accumulate(self) -> tuple[tuple[str, ...], Stack]:
         own = Contribution(self.number, self.stack, self.root, self.root_node, self.with_gradient)
-        repeated, earlier = [], ()
+        repeated: list[str] = []
+        earlier: Stack = ()
         for tensor, leaf in self._known:
             before = [one for one in leaf.contributions[leaf.used :] if one.root_node == self.root_node]
             if before and not self.with_gradient and not before[-1].with_gradient and self.root_node >= 0:

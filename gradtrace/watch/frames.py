@@ -13,7 +13,8 @@ import torch
 
 from gradtrace.model.site import Site, Stack
 
-_MODULE_CALL = torch.nn.Module._call_impl.__code__
+#: the frame through which every `module(...)` goes
+MODULE_CALL = torch.nn.Module._call_impl.__code__
 _FUNCTION_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 #: distinct stacks remembered before the memory is started afresh: a run that compiles code for ever must not grow
@@ -71,7 +72,7 @@ class Frames:
                 user = self.is_user(code.co_filename)
             if user:
                 key += (id(code), at.f_lasti)
-            elif code is _MODULE_CALL:
+            elif code is MODULE_CALL:
                 key.append(-1)
             elif code is _FUNCTION_APPLY:
                 key.clear()
@@ -86,7 +87,7 @@ class Frames:
             if self.is_user(code.co_filename):
                 self._codes[id(code)] = code
                 sites.append(site_of(frame))
-            elif code is _MODULE_CALL and sites:
+            elif code is MODULE_CALL and sites:
                 sites[-1] = _as_module_call(sites[-1])
             elif code is _FUNCTION_APPLY:
                 sites.clear()

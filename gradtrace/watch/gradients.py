@@ -1,7 +1,7 @@
 """What each leaf's .grad is made of: which backward calls it sums, and whether a step has used it already.
 
-Judged by state, not by calls, since gradients are cleared in a dozen ways: the same `.grad` object at the same version as
-after the last step is a used gradient; one that is None, or all zero, is a cleared one.
+Judged by state, not by calls, since gradients are cleared in a dozen ways: the same `.grad` object at the same
+version as after the last step is a used gradient; one that is None, or all zero, is a cleared one.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ _NAMES = 6
 class Leaf:
     """The state of one leaf's gradient."""
 
-    __slots__ = ("contributions", "data", "grad_read", "name", "seen", "updated", "used", "used_stack")
+    __slots__ = ("contributions", "data", "grad_read", "name", "named", "seen", "updated", "used", "used_stack")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str | None, shape: list[int]) -> None:
+        self.named = name is not None
+        self.name = name or f"a leaf of shape {shape}"
         self.contributions: list[Contribution] = []
         #: how many of the contributions a step has used, and where
         self.used = 0
@@ -57,9 +58,8 @@ class Gradients:
     def known(self, tensor: torch.Tensor) -> Leaf | None:
         return self._leaves.get(id(tensor))
 
-    def add(self, tensor: torch.Tensor, name: str) -> Leaf:
-        leaf = self._leaves[id(tensor)] = Leaf(name)
-        return leaf
+    def add(self, tensor: torch.Tensor, name: str | None) -> None:
+        self._leaves[id(tensor)] = Leaf(name, list(tensor.shape))
 
     def read(self, leaf: Leaf) -> None:
         """The user's code read the leaf's .grad."""
@@ -122,7 +122,8 @@ def _seen(grad: torch.Tensor) -> tuple[int, int]:
 
 
 def _cleared(grad: torch.Tensor | None, leaf: Leaf) -> bool:
-    """None or all zero. Values are looked at only where a fault is in question: the gradient is used, or was written to."""
+    """None or all zero. Values are looked at only where a fault is in question: the gradient is used, or was written
+    to."""
     if grad is None:
         return True
     if id(grad) != (leaf.seen or (0, 0))[0]:

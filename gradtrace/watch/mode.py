@@ -31,6 +31,12 @@ _LEAVING = {
     Tensor.__array__: "numpy()",
 }
 _COPYING = {torch.tensor: "torch.tensor()", torch.as_tensor: "torch.as_tensor()", Tensor.new_tensor: "new_tensor()"}
+#: take nothing but shape and dtype from their argument, and so cut nothing
+_SHAPED = {
+    *(torch.zeros_like, torch.ones_like, torch.empty_like, torch.full_like),
+    *(torch.rand_like, torch.randn_like, torch.randint_like),
+    *(Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty, Tensor.new_full),
+}
 #: writes by which updates are written by hand
 _WRITES = (
     *(Tensor.sub_, Tensor.add_, Tensor.addcmul_, Tensor.addcdiv_, Tensor.copy_, Tensor.lerp_),
@@ -49,7 +55,7 @@ class Mode(TorchFunctionMode):
         self._observers: dict[Any, Observer] = {
             **dict.fromkeys(_LEAVING, self._leaves_torch),
             **dict.fromkeys(_WRITES, self._write),
-            Tensor.grad.__get__: self._read_grad,  # type: ignore[attr-defined]
+            Tensor.grad.__get__: self._read_grad,  # type: ignore[union-attr]
             Tensor.requires_grad.__set__: self._freeze,  # type: ignore[attr-defined]
             Tensor.requires_grad_: self._freeze,
         }
@@ -83,12 +89,16 @@ class Mode(TorchFunctionMode):
 
     def _cut(self, frame: FrameType, func: Any, args: Any, kwargs: Any, out: torch.Tensor) -> None:
         """Notes that the path from an input that requires grad ends at `out`."""
-        if func in self._observers:
+        if func in self._observers or func in _SHAPED:
             return
         cuts = self._session.cuts
         inputs = list(tensors_in((*args, *kwargs.values())))
-        if any(tensor.requires_grad for tensor in inputs):
-            cuts.add(out, (Cut(*_reason(func), self._session.frames.stack(frame)),))
+        source = next((tensor for tensor in inputs if tensor.requires_grad), None)
+        if source is not None:
+            cut = Cut(
+                *_reason(func), self._session.frames.stack(frame), behind=_node_name(source), shape=tuple(source.shape)
+            )
+            cuts.add(out, (cut,))
             return
         inherited = tuple(dict.fromkeys(cut for tensor in inputs for cut in cuts.of(tensor)))
         if inherited:
@@ -123,3 +133,10 @@ def _reason(func: Any) -> tuple[str, str]:
     name = getattr(func, "__name__", str(func)).strip("_")
     name = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}.get(name, f"{name}()")
     return name, "not differentiable" if torch.is_grad_enabled() else "no_grad"
+
+
+def _node_name(tensor: torch.Tensor) -> str:
+    if tensor.is_leaf:
+        return "leaf"
+    # reading grad_fn under no_grad raises for some views
+    return type(tensor.grad_fn).__name__ if torch.is_grad_enabled() else ""

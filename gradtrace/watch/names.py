@@ -22,8 +22,8 @@ _SHARES_LOCALS = {"locals", "vars", "eval", "exec", "dir"}
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
-    """The frame's variables. Before Python 3.13 the interpreter keeps the dictionary of locals that it makes, and with it
-    every value, until the frame ends: it is emptied, so that nothing of the user's lives longer."""
+    """The frame's variables. Before Python 3.13 the interpreter keeps the dictionary of locals that it makes, and
+    with it every value, until the frame ends: it is emptied, so that nothing of the user's lives longer."""
     found = dict(frame.f_locals)
     code = frame.f_code
     if sys.version_info < (3, 13) and code.co_flags & CO_OPTIMIZED and not _SHARES_LOCALS & set(code.co_names):
@@ -36,18 +36,52 @@ def find(frame: FrameType | None, frames: Frames) -> dict[int, str]:
 
     Outer frames come first: a model's parameters are called as the function that made it calls them.
     """
+    return {id(value): name for name, value in reversed(list(_search(_roots(frame, frames))))}
+
+
+def tensors(frame: FrameType | None, frames: Frames) -> list[tuple[str, torch.Tensor]]:
+    """Every tensor that the user's running code can name."""
+    return [(name, value) for name, value in _search(_roots(frame, frames)) if isinstance(value, torch.Tensor)]
+
+
+def modules(frame: FrameType | None, frames: Frames) -> dict[int, str]:
+    """Names by `id()` of every module that the user's running code can name."""
+    found = [(name, value) for name, value in _search(_roots(frame, frames)) if isinstance(value, torch.nn.Module)]
+    return {id(value): name for name, value in reversed(found)}
+
+
+def tensors_of_main() -> list[tuple[str, torch.Tensor]]:
+    """Every tensor that the script's own namespace can name."""
+    scope = vars(sys.modules["__main__"])
+    return [(name, value) for name, value in _search(_public(scope)) if isinstance(value, torch.Tensor)]
+
+
+def value_of(text: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> Any:
+    """The value of a name or a chain of attributes, without running any code of the user's; None where there is
+    none."""
+    first, *attributes = text.split(".")
+    value = scope.get(first, outer.get(first))
+    for attribute in attributes:
+        held = getattr(value, "__dict__", {})
+        parts = (held, *(held.get(kind) or {} for kind in ("_parameters", "_buffers", "_modules")))
+        value = next((part[attribute] for part in parts if attribute in part), None)
+    return value
+
+
+def _roots(frame: FrameType | None, frames: Frames) -> list[tuple[str, Any]]:
     roots: list[tuple[str, Any]] = []
     while frame is not None:
         if frames.is_user(frame.f_code.co_filename):
-            roots[:0] = [(name, value) for name, value in variables(frame).items() if not name.startswith("__")]
+            roots[:0] = _public(variables(frame))
         frame = frame.f_back
-    names: dict[int, str] = {}
-    for identity, name in _search(roots):
-        names.setdefault(identity, name)
-    return names
+    return roots
 
 
-def _search(roots: list[tuple[str, Any]]) -> Iterator[tuple[int, str]]:
+def _public(scope: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, value) for name, value in scope.items() if not name.startswith("__")]
+
+
+def _search(roots: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
     """Breadth first, modules before all else; ids are only compared while the objects are alive."""
     opened: set[int] = set()
     level = roots
@@ -57,7 +91,7 @@ def _search(roots: list[tuple[str, Any]]) -> Iterator[tuple[int, str]]:
             if len(opened) > _BUDGET:
                 return
             if isinstance(value, torch.Tensor):
-                yield id(value), name
+                yield name, value
             elif id(value) not in opened:
                 opened.add(id(value))
                 if isinstance(value, torch.nn.Module):
@@ -66,18 +100,18 @@ def _search(roots: list[tuple[str, Any]]) -> Iterator[tuple[int, str]]:
         level = deeper
 
 
-def _of_module(name: str, module: torch.nn.Module) -> Iterator[tuple[int, str]]:
+def _of_module(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     for path, child in module.named_modules():
         prefix = f"{name}.{path}" if path else name
-        yield id(child), prefix
+        yield prefix, child
         for kind in (child._parameters, child._buffers):
-            yield from ((id(tensor), f"{prefix}.{key}") for key, tensor in kind.items() if tensor is not None)
+            yield from ((f"{prefix}.{key}", tensor) for key, tensor in kind.items() if tensor is not None)
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, (str, bytes, int, float, type)) or value is None:
         return []
-    if isinstance(value, Mapping) and isinstance(value, dict) and len(value) <= _LONG:
+    if isinstance(value, dict) and len(value) <= _LONG:
         return [(f"{name}[{key!r}]", part) for key, part in value.items() if isinstance(key, (str, int))]
     if isinstance(value, (list, tuple)) and len(value) <= _LONG:
         return [(f"{name}[{index}]", part) for index, part in enumerate(value)]

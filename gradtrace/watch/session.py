@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Any, TypeVar
@@ -23,6 +24,8 @@ from gradtrace.watch.trail import Trail
 T = TypeVar("T")
 #: fruitless searches for names after which the running frames are searched no more
 _SEARCHES = 8
+#: create_graph calls whose graphs are remembered
+_RECENT = 256
 
 
 class Session:
@@ -34,6 +37,9 @@ class Session:
         #: told of every torch call, and of each backward call before it runs: set where graphs are pictured
         self.call_made: Callable[..., None] | None = None
         self.graph_wanted: Callable[..., None] | None = None
+        self.at_end: Callable[[], None] | None = None
+        #: graphs made by create_graph calls: call number and the range of node numbers
+        self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
         self.trail = Trail()
         self.gradients = Gradients()
         self.cuts = Cuts()
@@ -51,6 +57,10 @@ class Session:
         self._thread = threading.get_ident()
         self.trail.end = self.sequence()
 
+    def is_created(self, number: int) -> bool:
+        """Whether a create_graph call made this node: it belongs to a graph of gradients."""
+        return any(start <= number < end for _, start, end in self.created)
+
     def in_watched_thread(self) -> bool:
         return threading.get_ident() == self._thread
 
@@ -64,7 +74,7 @@ class Session:
             return work(*args)
         except StopRun:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
             if not self.remarks:
                 where = traceback.extract_tb(error.__traceback__)[-1]
                 text = f"{type(error).__name__}: {error}".splitlines()[0]
@@ -94,7 +104,7 @@ class Session:
         if fresh:
             found = self._search(frame)
             for tensor in fresh:
-                self.gradients.add(tensor, found.get(id(tensor)) or f"a leaf of shape {list(tensor.shape)}")
+                self.gradients.add(tensor, found.get(id(tensor)))
             if any(id(tensor) not in found for tensor in fresh):
                 self._searches_left -= 1
         return [(tensor, leaf) for tensor in tensors if (leaf := self.gradients.known(tensor)) is not None]

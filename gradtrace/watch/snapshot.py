@@ -1,4 +1,448 @@
+"""Pictures of graphs: turns the nodes below a root into a plain `Graph`, before the backward call frees them.
+
+What the graph itself does not keep (inputs that need no gradient, cuts, modules) is noted at each call while pictures
+are wanted; that is too dear for `check`, which does without.
+"""
+
 from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtrace.model import source
+from gradtrace.model.events import Cut
+from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.site import Stack
+from gradtrace.script import StopRun
+from gradtrace.watch import names, walk
+from gradtrace.watch.backward import FREED
+from gradtrace.watch.cuts import tensors_in
+from gradtrace.watch.frames import MODULE_CALL
 from gradtrace.watch.session import Session
+
+#: calls remembered for the pictures
+_KEEP = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    """An input that needs no gradient."""
+
+    name: str | None
+    tensor: TensorFact
+    cuts: tuple[Cut, ...]
+    #: identity, for a frozen parameter whose name is looked up later; 0 for what may be gone by then
+    parameter: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What one call knew that its nodes do not."""
+
+    function: str
+    #: the number after that of the last node it made
+    end: int
+    #: identity of the outermost module that was running, and the path below it
+    outermost: int
+    path: str
+    inputs: tuple[_Input, ...]
+
+
 class Snapshots:
-    def attach(self, session: Session) -> None: ...
+    """Takes a picture at the first backward call of each line. `line` and `tensor` choose one; `stop_when_repeated`
+    ends the run when a line comes round a second time."""
+
+    def __init__(self, stop_when_repeated: bool = True, tensor: str | None = None, line: int | None = None) -> None:
+        self.graphs: list[Graph] = []
+        self._stop_when_repeated = stop_when_repeated
+        self._tensor = tensor
+        self._line = line
+        self._seen: set[tuple[str, int]] = set()
+        self._starts: list[int] = []
+        self._made: list[_Made] = []
+        self._paths: dict[int, dict[int, str]] = {}
+
+    def attach(self, session: Session) -> None:
+        self._session = session
+        session.call_made = self._note
+        session.graph_wanted = self._before_backward
+        session.at_end = self._at_end
+
+    def why_nothing(self) -> str:
+        """One line for the case that there is no picture."""
+        if self._tensor is not None:
+            return f"no tensor with a graph is called {self._tensor}: name a variable that the script has when it ends"
+        if self._line is not None:
+            return f"no backward() or autograd.grad() call on line {self._line} was reached"
+        return (
+            "no graph: the script called neither backward() nor autograd.grad(), and no tensor with a grad_fn remains"
+        )
+
+    def _note(self, frame: FrameType, func: Any, args: Any, kwargs: Any, out: Any, before: int, after: int) -> None:
+        if after == before:
+            return
+        outermost, path = self._module(frame)
+        inputs = tuple(self._inputs(frame, [*args, *kwargs.values()]))
+        self._starts.append(before)
+        self._made.append(_Made(getattr(func, "__name__", ""), after, outermost, path, inputs))
+        if len(self._starts) >= 2 * _KEEP:
+            del self._starts[:_KEEP], self._made[:_KEEP]
+
+    def _inputs(self, frame: FrameType, values: list[Any]) -> Iterable[_Input]:
+        constants = [one for one in tensors_in(values) if not one.requires_grad]
+        if not constants:
+            return
+        named = self._names_at(frame)
+        for tensor in constants:
+            name = next((text for text, value in named if value is tensor), None)
+            parameter = id(tensor) if isinstance(tensor, torch.nn.Parameter) else 0
+            yield _Input(name, _fact(tensor), self._session.cuts.of(tensor), parameter)
+
+    def _names_at(self, frame: FrameType | None) -> list[tuple[str, Any]]:
+        """The names and attributes that the user's statement reads, with their values."""
+        frames = self._session.frames
+        while frame is not None and not frames.is_user(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None:
+            return []
+        scope = names.variables(frame)
+        reads = sorted(source.reads(frames.stack(frame)[0]), key=len)
+        return [(text, names.value_of(text, scope, frame.f_globals)) for text in reads]
+
+    def _module(self, frame: FrameType | None) -> tuple[int, str]:
+        """The identity of the outermost module whose call is on the stack, and the path from it to the innermost
+        one."""
+        modules: list[torch.nn.Module] = []
+        while frame is not None:
+            if frame.f_code is MODULE_CALL:
+                modules.append(names.variables(frame)["self"])
+            frame = frame.f_back
+        if not modules:
+            return 0, ""
+        outermost, innermost = modules[-1], modules[0]
+        known = self._paths.get(id(outermost), {})
+        if id(innermost) not in known:
+            known = self._paths[id(outermost)] = {id(one): path for path, one in outermost.named_modules()}
+        return id(outermost), known.get(id(innermost), type(innermost).__name__)
+
+    def _before_backward(self, call: Any, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if not call.stack:
+            return
+        if self._tensor is not None:
+            self._take_named(frame)
+            return
+        place = call.stack[0].place
+        if place in self._seen:
+            if self._stop_when_repeated or self._line is not None:
+                raise StopRun
+            return
+        if self._line in (None, place[1]):
+            self._seen.add(place)
+            request = "backward" if call.accumulates else "grad"
+            self.graphs.append(self._picture(outputs, frame, request, call.stack, call.retain, call.create, call.root))
+
+    def _take_named(self, frame: FrameType | None) -> None:
+        wanted = [tensor for name, tensor in names.tensors(frame, self._session.frames) if name == self._tensor]
+        if any(map(_has_graph, wanted)):
+            self.graphs.append(self._picture(wanted[:1], frame, "", (), False, False, self._tensor or ""))
+            raise StopRun
+
+    def _at_end(self) -> None:
+        if self.graphs or self._line is not None:
+            return
+        found = [(name, tensor) for name, tensor in names.tensors_of_main() if _has_graph(tensor)]
+        if self._tensor is not None:
+            roots = [pair for pair in found if pair[0] == self._tensor][:1]
+        else:
+            roots = _unconsumed(found)
+        for name, tensor in roots:
+            self.graphs.append(self._picture([tensor], None, "", (), False, False, name))
+
+    def _picture(
+        self,
+        outputs: Sequence[Any],
+        frame: FrameType | None,
+        request: str,
+        stack: Stack,
+        retain: bool,
+        create: bool,
+        root: str,
+    ) -> Graph:
+        with torch._C.DisableTorchFunction():
+            pairs = [*names.tensors(frame, self._session.frames), *names.tensors_of_main()]
+            modules = names.modules(frame, self._session.frames)
+            picture = _Picture(self._session, self._made_at, pairs, modules)
+            graph = picture.of(outputs, root)
+        return Graph(*graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
+
+    def _made_at(self, number: int) -> _Made | None:
+        at = bisect_right(self._starts, number) - 1
+        return self._made[at] if at >= 0 and number < self._made[at].end else None
+
+
+class _Picture:
+    """One graph being drawn."""
+
+    def __init__(
+        self, session: Session, made_at: Any, pairs: list[tuple[str, torch.Tensor]], modules: dict[int, str]
+    ) -> None:
+        self._session = session
+        self._made_at = made_at
+        self._modules = modules
+        self._leaf_names = {id(tensor): name for name, tensor in reversed(pairs)}
+        self._live = {
+            (tensor.grad_fn, tensor.output_nr): (name, tensor) for name, tensor in reversed(pairs) if _has_graph(tensor)
+        }
+        self._ids: dict[Any, int] = {}
+        self._nodes: list[Node] = []
+        self._edges: list[Edge] = []
+        self._users: dict[Any, list[Any]] = {}
+
+    def of(self, outputs: Sequence[Any], root: str) -> tuple[tuple[int, ...], tuple[Node, ...], tuple[Edge, ...]]:
+        roots = walk.roots_of(outputs)
+        order = self._walk(roots)
+        last = self._last_of_calls(order)
+        root_values = dict(zip(roots, outputs, strict=False))
+        fresh = len(order)
+        for node in order:
+            at = self._ids[node]
+            inputs = node.next_functions
+            self._edges += [
+                Edge(at, self._ids[child], number, out)
+                for number, (child, out) in enumerate(inputs)
+                if child is not None
+            ]
+            made = last.get(node)
+            if made is not None:
+                free = [number for number, (child, _) in enumerate(inputs) if child is None]
+                fresh = self._add_constants(at, made, free, len(inputs), fresh)
+        constants = self._nodes
+        self._nodes = [self._node(node, root_values.get(node), root) for node in order] + constants
+        walk.keep(order)
+        return tuple(dict.fromkeys(self._ids[node] for node in roots)), tuple(self._short_names()), tuple(self._edges)
+
+    def _walk(self, roots: Sequence[Any]) -> list[Any]:
+        order: list[Any] = []
+        waiting = list(reversed(roots))
+        while waiting:
+            node = waiting.pop()
+            if node in self._ids:
+                continue
+            order.append(node)
+            self._ids[node] = len(order)
+            children = [child for child, _ in node.next_functions if child is not None]
+            for child in children:
+                self._users.setdefault(child, []).append(node)
+            waiting += reversed(children)
+        return order
+
+    def _last_of_calls(self, order: list[Any]) -> dict[Any, _Made]:
+        """For each call the node of its output: the last it made, of those in the graph."""
+        last: dict[int, tuple[int, Any, _Made]] = {}
+        for node in order:
+            if type(node) is walk.ACCUMULATE:
+                continue
+            number = node._sequence_nr()
+            made = self._made_at(number)
+            if made is not None and (id(made) not in last or last[id(made)][0] < number):
+                last[id(made)] = number, node, made
+        return {node: made for _, node, made in last.values()}
+
+    def _add_constants(self, user: int, made: _Made, free: list[int], next_input: int, fresh: int) -> int:
+        numbers = [*free, *range(next_input, next_input + len(made.inputs))]
+        for number, given in zip(numbers, made.inputs, strict=False):
+            fresh += 1
+            self._edges.append(Edge(user, fresh, number))
+            if not given.cuts:
+                name = given.name or self._leaf_names.get(given.parameter)
+                self._nodes.append(Node(fresh, Kind.CONSTANT, "", name, (given.tensor,)))
+                continue
+            cut = given.cuts[0]
+            op = "no_grad" if cut.why == "no_grad" else cut.op
+            self._nodes.append(Node(fresh, Kind.CUT, op, given.name, (given.tensor,), cut.stack))
+            fresh += 1
+            self._edges.append(Edge(fresh - 1, fresh, 0))
+            self._nodes.append(Node(fresh, Kind.CONSTANT, cut.behind, cut.source, (TensorFact(cut.shape),)))
+        return fresh
+
+    def _node(self, node: Any, output: Any, root: str) -> Node:
+        if type(node) is walk.ACCUMULATE:
+            return self._leaf(node)
+        number = node._sequence_nr()
+        stack = self._session.trail.find(number)
+        made = self._made_at(number)
+        saved, hooked = _saved(node)
+        name, live = self._live.get((node, 0), (None, None))
+        if output is not None:
+            name, live = name or root or None, output
+        tags = _tags(node, made, saved, hooked, self._session.is_created(number), live)
+        return Node(
+            id=self._ids[node],
+            kind=Kind.OP,
+            op=type(node).__name__,
+            name=name or (self._assigned(node, stack) if made is None or number == made.end - 1 else None),
+            outputs=tuple(
+                TensorFact(tuple(one.shape), _short(one.dtype), str(one.device)) for one in node._input_metadata
+            ),
+            stack=stack,
+            module=self._module(made),
+            saved=saved,
+            value=_value(output),
+            tags=tags,
+        )
+
+    def _assigned(self, node: Any, stack: Stack) -> str | None:
+        """The variable that the statement assigns, if this node is the statement's last."""
+        if not stack:
+            return None
+        targets = source.assigned(stack[0])
+        here = source.statement(*stack[0].place)
+        for user in self._users.get(node, ()):
+            other = self._session.trail.find(user._sequence_nr())
+            if other and source.statement(*other[0].place) is here:
+                return None
+        return targets[0] if len(targets) == 1 else None
+
+    def _leaf(self, node: Any) -> Node:
+        leaf = node.variable
+        known = self._session.gradients.known(leaf)
+        name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
+        return Node(self._ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
+
+    def _module(self, made: _Made | None) -> str:
+        if made is None or not made.outermost:
+            return ""
+        root = self._modules.get(made.outermost, "")
+        return ".".join(part for part in (root, made.path) if part)
+
+    def _short_names(self) -> Iterable[Node]:
+        """Where all modules and parameters hang on one variable (`model.`), names go without it."""
+        paths = [node.module for node in self._nodes if node.module]
+        roots = {name for name in self._modules.values() if any(_below(path, name) for path in paths)}
+        outer = {name for name in roots if not any(_below(name, other) and name != other for other in roots)}
+        prefix = next(iter(outer), "")
+        short = [path.removeprefix(f"{prefix}.") for path in paths]
+        if len(outer) != 1 or "." in prefix or any(path[0].isdigit() for path in short):
+            return self._nodes
+        return [_without(node, f"{prefix}.") for node in self._nodes]
+
+
+def _below(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root}.")
+
+
+def _without(node: Node, prefix: str) -> Node:
+    name = node.name.removeprefix(prefix) if node.name and node.kind is Kind.LEAF else node.name
+    module = node.module.removeprefix(prefix) if node.module != prefix[:-1] else ""
+    return node if (name, module) == (node.name, node.module) else replace(node, name=name, module=module)
+
+
+def _grad(leaf: torch.Tensor) -> str:
+    if leaf.grad is None:
+        return "None"
+    return "accumulated" if leaf.grad.is_sparse or bool(leaf.grad.any()) else "zero"
+
+
+def _has_graph(tensor: torch.Tensor) -> bool:
+    try:
+        return tensor.requires_grad and tensor.grad_fn is not None
+    except RuntimeError:  # a view made under no_grad, whose base was written to afterwards
+        return False
+
+
+def _unconsumed(found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+    """Those whose node no other one's graph contains; of several names of one tensor the first."""
+    first: dict[Any, tuple[str, torch.Tensor]] = {tensor.grad_fn: (name, tensor) for name, tensor in reversed(found)}
+    inner: set[Any] = set()
+    for node in first:
+        if node in inner:
+            continue
+        waiting = [child for child, _ in node.next_functions]
+        while waiting:
+            child = waiting.pop()
+            if child is not None and child not in inner:
+                inner.add(child)
+                waiting += [below for below, _ in child.next_functions]
+    return [first[node] for node in sorted(first.keys() - inner, key=lambda node: node._sequence_nr())]
+
+
+def _fact(tensor: torch.Tensor) -> TensorFact:
+    return TensorFact(tuple(tensor.shape), _short(tensor.dtype), str(tensor.device))
+
+
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _value(tensor: Any) -> str | None:
+    if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1 or tensor.dim() > 0 or tensor.is_complex():
+        return None
+    return f"{tensor.item():.6g}"
+
+
+_SAVED_NAMES: dict[type, tuple[str, ...]] = {}
+
+
+def _saved(node: Any) -> tuple[tuple[Saved, ...], bool]:
+    """The node's saved tensors, and whether some are behind `saved_tensors_hooks`: those are not unpacked, since that
+    runs the user's code (a checkpoint's forward)."""
+    kind = type(node)
+    if kind not in _SAVED_NAMES:
+        _SAVED_NAMES[kind] = tuple(name[4:] for name in dir(node) if name.startswith("_raw_saved_"))
+    found: list[Saved] = []
+    hooked = False
+    for name in _SAVED_NAMES[kind]:
+        raws, _ = _get(node, f"_raw{name}")
+        many = isinstance(raws, (list, tuple))
+        if any(getattr(raw, "unpack_hook", None) is not None for raw in (raws if many else [raws])):
+            hooked = True
+            continue
+        # a custom Function has no `_saved_tensors`
+        value, state = _get(node, name if hasattr(type(node), name) else name[1:])
+        label = name.removeprefix("_saved_")
+        if state is not SavedState.HELD:
+            found.append(Saved(label, TensorFact(None), 0, state))
+        values = list(value) if isinstance(value, (list, tuple)) else [value]
+        for index, one in enumerate(values):
+            if isinstance(one, torch.Tensor):
+                found.append(Saved(label if len(values) == 1 else f"{label}[{index}]", _fact(one), _bytes(one)))
+    return tuple(found), hooked
+
+
+def _get(node: Any, name: str) -> tuple[Any, SavedState]:
+    try:
+        return getattr(node, name), SavedState.HELD
+    except RuntimeError as error:
+        return None, SavedState.FREED if FREED in str(error) else SavedState.MODIFIED
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    return 0 if tensor.layout is not torch.strided else tensor.numel() * tensor.element_size()
+
+
+def _tags(
+    node: Any, made: _Made | None, saved: tuple[Saved, ...], hooked: bool, created: bool, live: Any
+) -> tuple[str, ...]:
+    name = type(node).__name__
+    states = {one.state for one in saved}
+    told = {
+        "freed": SavedState.FREED in states,
+        "modified in place": SavedState.MODIFIED in states,
+        "custom Function": hasattr(type(node), "_forward_cls") and not name.startswith("Checkpoint"),
+        "checkpoint": name.startswith("CheckpointFunction") or hooked,
+        "in-place": made is not None and _writes_in_place(made.function),
+        "view": name in walk.VIEWS,
+        "double backward": created,
+        "hook": isinstance(live, torch.Tensor) and bool(live._backward_hooks),
+    }
+    return tuple(tag for tag, true in told.items() if true)
+
+
+def _writes_in_place(function: str) -> bool:
+    """`add_`, `__iadd__`, but not `__add__`."""
+    return function.startswith("__i") if function.endswith("__") else function.endswith("_")

@@ -1,8 +1,8 @@
 """The walk through a graph at each backward call, and the marks it leaves on the nodes.
 
-A mark lives in the node's `metadata`, which torch keeps in C++ beside the node: it dies with the graph and keeps nothing
-of the user's alive. Python wrappers of nodes live as long as their nodes, and a long chain of wrapped nodes overflows the
-C stack when it is dropped; so a walk ends at `LIMIT` nodes.
+A mark lives in the node's `metadata`, which torch keeps in C++ beside the node: it dies with the graph and keeps
+nothing of the user's alive. Python wrappers of nodes live as long as their nodes, and a long chain of wrapped nodes
+overflows the C stack when it is dropped; so a walk ends at `LIMIT` nodes.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from gradtrace.model.site import Stack
 #: nodes that one walk of `check` visits at most
 LIMIT = 10_000
 KEY = "gradtrace"
+_HELD = "gradtrace: holds"
+#: nodes in a row that may be wrapped without more ado
+_LINK = 2_000
 
-ACCUMULATE: type = type(torch.empty(0, requires_grad=True).expand(0).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
+ACCUMULATE: Any = type(torch.empty(0, requires_grad=True).expand(0).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
 
 #: operations that compute nothing: using their node again spoils nothing
 VIEWS = frozenset(
     name + "Backward0"
     for name in (
-        "Alias AsStrided Diagonal Expand Permute ReshapeAlias Select Slice Split SplitWithSizes Squeeze SqueezeBackward "
-        "T Transpose Unbind Unfold UnsafeView Unsqueeze View ViewAsReal ViewAsComplex"
+        "Alias AsStrided Diagonal Expand Permute ReshapeAlias Select Slice Split SplitWithSizes Squeeze T Transpose "
+        "Unbind Unfold UnsafeView Unsqueeze View ViewAsReal ViewAsComplex"
     ).split()
 ) | {"SqueezeBackward1", "SqueezeBackward2", "TransposeBackward1"}
 
@@ -80,7 +83,7 @@ def visit(roots: Iterable[Any]) -> Visit:
     """Walks from the roots, past nodes of retaining calls, up to nodes of calls that freed them."""
     found = Visit()
     seen: set[Any] = set()
-    waiting = [(None, root) for root in roots]
+    waiting: list[tuple[Any, Any]] = [(None, root) for root in roots]
     while waiting and len(found.nodes) < LIMIT:
         user, node = waiting.pop()
         if node in seen:
@@ -122,9 +125,24 @@ def restrict(found: Visit, inputs: Sequence[Any]) -> Visit:
     return Visit(nodes, leaves, [edge for edge in found.old if edge[0] in runs or edge[0] is None], found.kept)
 
 
-def stamp(nodes: Iterable[Any], mark: Mark) -> None:
+def stamp(nodes: Sequence[Any], mark: Mark) -> None:
     for node in nodes:
         node.metadata[KEY] = mark
+    keep(nodes)
+
+
+def keep(nodes: Sequence[Any]) -> None:
+    """Makes a deep graph of wrapped nodes safe to drop, whenever that is.
+
+    A wrapped node is dropped from within the one above it: tens of thousands in a row overflow the C stack. Here every
+    `_LINK`-th node holds those below it, as far as the next such node, in a list that lets the uppermost go first.
+    """
+    if len(nodes) <= _LINK:
+        return
+    inner = sorted((node for node in nodes if type(node) is not ACCUMULATE), key=lambda node: -node._sequence_nr())
+    for start in range(0, len(inner), _LINK):
+        # a list is emptied from its end
+        inner[start].metadata[_HELD] = inner[start + 1 : start + _LINK][::-1]
 
 
 class Ancestry:
@@ -139,7 +157,8 @@ class Ancestry:
                     self._users.setdefault(child, []).append(node)
 
     def entry(self, user: Any, node: Any, number: int) -> tuple[Any, Any]:
-        """The first node made at `number` or later above the edge from `user` to `node`, and the older one that it used.
+        """The first node made at `number` or later above the edge from `user` to `node`, and the older one that it
+        used.
 
         What lies between was made before that moment, though the earlier call did not run through it: a hidden state
         hangs on the same cell as the loss. Where all is older the edge itself is the entry.

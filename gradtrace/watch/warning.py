@@ -19,8 +19,8 @@ _SHOW = "_showwarnmsg"
 def placed(frames: Frames) -> Iterator[None]:
     """While open, warnings that carry our file's name are shown with the file and line of the user's frame.
 
-    Python keeps, in the module that warned, which warnings it has shown; that module would be ours, for every place of the
-    user's. So ours is emptied and the user's module is asked instead.
+    Python keeps, in the module that warned, which warnings it has shown; that module would be ours, for every place
+    of the user's. So ours is emptied and the user's module is asked instead.
     """
     show: Callable[[Any], None] = getattr(warnings, _SHOW)
 

@@ -14,11 +14,13 @@ import torch.autograd.graph
 from gradtrace.model.events import End, Event
 from gradtrace.watch import warning
 from gradtrace.watch.backward import Calls
+from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.mode import Mode
+from gradtrace.watch.observer import Observer
 from gradtrace.watch.session import Session
 from gradtrace.watch.snapshot import Snapshots
-from gradtrace.watch.steps import Steps
+from gradtrace.watch.steps import HandWritten, Steps
 
 TORCH_VERSION = str(torch.__version__)
 
@@ -39,12 +41,16 @@ class Watch:
         snapshots: Snapshots | None = None,
         debug: bool = False,
     ) -> None:
-        self._session = Session(listener, Frames(user_roots), debug)
-        self._steps = Steps(self._session, stop_after)
-        self._calls = Calls(self._session, self._steps)
-        self._open = ExitStack()
+        session = self._session = Session(listener, Frames(user_roots), debug)
+        cuts = Cuts(session)
+        observers = self._observers = list[Observer]([cuts])
+        self._steps = Steps(session, observers, stop_after)
+        observers.append(HandWritten(session, self._steps))
         if snapshots is not None:
-            snapshots.attach(self._session)
+            snapshots.attach(session, cuts)
+            observers.append(snapshots)
+        self._calls = Calls(session, self._steps, cuts, observers)
+        self._open = ExitStack()
 
     def __enter__(self) -> Watch:
         session = self._session
@@ -54,7 +60,7 @@ class Watch:
             opened.enter_context(_engine(self._calls))
             opened.enter_context(self._steps.watched())
             opened.enter_context(warning.placed(session.frames))
-            opened.enter_context(Mode(session, self._steps))
+            opened.enter_context(Mode(session, self._steps, self._observers))
             self._open = opened.pop_all()
         return self
 
@@ -62,8 +68,8 @@ class Watch:
         self._open.close()
 
     def _end(self) -> None:
-        if self._session.at_end is not None:
-            self._session.at_end()
+        for observer in self._observers:
+            self._session.guarded(observer.at_end)
         self._session.emit(End(held=self._calls.held()))
 
     @property

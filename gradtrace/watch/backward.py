@@ -14,7 +14,9 @@ from gradtrace.model import source
 from gradtrace.model.events import Backward, Contribution, Reentry
 from gradtrace.model.site import Stack
 from gradtrace.watch import walk
+from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.gradients import Leaf
+from gradtrace.watch.observer import Observer
 from gradtrace.watch.session import Session
 from gradtrace.watch.steps import Steps
 
@@ -31,7 +33,9 @@ Engine = Callable[..., Any]
 class Calls:
     """Turns calls of the engine into `Backward` events and keeps the marks."""
 
-    def __init__(self, session: Session, steps: Steps) -> None:
+    def __init__(self, session: Session, steps: Steps, cuts: Cuts, observers: Sequence[Observer]) -> None:
+        self.cuts = cuts
+        self.observers = observers
         self._session = session
         self._steps = steps
         self._active = False
@@ -69,12 +73,12 @@ class Calls:
         alive = (ref() for ref in self._retaining)
         return tuple(mark.call for mark in alive if mark is not None)
 
-    def _begin(self, frame: Any, outputs: Sequence[Any], args: Any, kwargs: Any) -> _Call:
+    def _begin(self, frame: Any, outputs: Sequence[Any], args: Any, kwargs: Any) -> BackwardCall:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
         self._steps.failed()
         with torch._C.DisableTorchFunction():
-            return _Call(self, self._session, frame, outputs, given)
+            return BackwardCall(self, self._session, frame, outputs, given)
 
     def remember_created(self, call: int, start: int, end: int) -> None:
         if end > start:
@@ -93,7 +97,7 @@ class Calls:
         return {call for call, start, end in near if any(number in numbers for number in range(start, end))}
 
 
-class _Call:
+class BackwardCall:
     """One call of the engine, from just before it to just after."""
 
     def __init__(
@@ -112,12 +116,12 @@ class _Call:
         # a scalar root has no gradient worth telling of: torch fills in a one
         self.with_gradient = any(isinstance(tensor, torch.Tensor) and tensor.dim() > 0 for tensor in outputs)
         self.held = calls.held()
-        if session.graph_wanted is not None:
-            session.graph_wanted(self, frame, outputs)
+        for observer in calls.observers:
+            session.guarded(observer.before_backward, self, frame, outputs)
         found = walk.visit(roots)
         inputs = given.get("inputs") or ()
         self._visit = walk.restrict(found, inputs) if inputs else found
-        self._cuts = session.cuts.behind(outputs) if not roots else ()
+        self._cuts = calls.cuts.behind(outputs) if not roots else ()
         self._mark()
         self._prepare_leaves(frame)
 
@@ -174,6 +178,8 @@ class _Call:
 
     def _finish(self, error: BaseException | None) -> None:
         session = self._session
+        for observer in self._calls.observers:
+            session.guarded(observer.after_backward, self, error)
         end = session.sequence()
         session.trail.add(self.start, end, self.stack)
         self._own_mark.failed = error is not None

@@ -16,7 +16,6 @@ from gradtrace.model.events import Event
 from gradtrace.script import StopRun
 from gradtrace.tracebacks import without_our_frames
 from gradtrace.watch import names
-from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.gradients import Gradients, Leaf
 from gradtrace.watch.trail import Trail
@@ -34,15 +33,10 @@ class Session:
     def __init__(self, listener: Callable[[Event], None], frames: Frames, debug: bool = False) -> None:
         self.emit = listener
         self.frames = frames
-        #: told of every torch call, and of each backward call before it runs: set where graphs are pictured
-        self.call_made: Callable[..., None] | None = None
-        self.graph_wanted: Callable[..., None] | None = None
-        self.at_end: Callable[[], None] | None = None
         #: graphs made by create_graph calls: call number and the range of node numbers
         self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
         self.trail = Trail()
         self.gradients = Gradients()
-        self.cuts = Cuts()
         self.sequence: Callable[[], int] = _get_sequence_nr
         self.remarks: list[str] = []
         self.backward_calls = 0

@@ -20,9 +20,10 @@ from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, Te
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
 from gradtrace.watch import names, walk
-from gradtrace.watch.backward import FREED
-from gradtrace.watch.cuts import tensors_in
+from gradtrace.watch.backward import FREED, BackwardCall
+from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.frames import MODULE_CALL
+from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.session import Session
 
 #: calls remembered for the pictures
@@ -53,7 +54,7 @@ class _Made:
     inputs: tuple[_Input, ...]
 
 
-class Snapshots:
+class Snapshots(Observer):
     """Takes a picture at the first backward call of each line. `line` and `tensor` choose one; `stop_when_repeated`
     ends the run when a line comes round a second time."""
 
@@ -67,11 +68,9 @@ class Snapshots:
         self._made: list[_Made] = []
         self._paths: dict[int, dict[int, str]] = {}
 
-    def attach(self, session: Session) -> None:
-        self._session = session
-        session.call_made = self._note
-        session.graph_wanted = self._before_backward
-        session.at_end = self._at_end
+    def attach(self, session: Session, cuts: Cuts) -> None:
+        super().__init__(session)
+        self._cuts = cuts
 
     def why_nothing(self) -> str:
         """One line for the case that there is no picture."""
@@ -83,29 +82,30 @@ class Snapshots:
             "no graph: the script called neither backward() nor autograd.grad(), and no tensor with a grad_fn remains"
         )
 
-    def _note(self, frame: FrameType, func: Any, args: Any, kwargs: Any, out: Any, before: int, after: int) -> None:
-        if after == before:
-            return
-        outermost, path = self._module(frame)
-        inputs = tuple(self._inputs(frame, [*args, *kwargs.values()]))
-        self._starts.append(before)
-        self._made.append(_Made(getattr(func, "__name__", ""), after, outermost, path, inputs))
+    def made_nodes(self) -> Handler:
+        return self._note
+
+    def _note(self, call: TorchCall) -> None:
+        outermost, path = self._module(call.frame)
+        inputs = tuple(self._inputs(call))
+        self._starts.append(call.before)
+        self._made.append(_Made(getattr(call.func, "__name__", ""), call.after, outermost, path, inputs))
         if len(self._starts) >= 2 * _KEEP:
             del self._starts[:_KEEP], self._made[:_KEEP]
 
-    def _inputs(self, frame: FrameType, values: list[Any]) -> Iterable[_Input]:
-        constants = [one for one in tensors_in(values) if not one.requires_grad]
+    def _inputs(self, call: TorchCall) -> Iterable[_Input]:
+        constants = [one for one in call.inputs if not one.requires_grad]
         if not constants:
             return
-        named = self._names_at(frame)
+        named = self._names_at(call.frame)
         for tensor in constants:
             name = next((text for text, value in named if value is tensor), None)
             parameter = id(tensor) if isinstance(tensor, torch.nn.Parameter) else 0
-            yield _Input(name, _fact(tensor), self._session.cuts.of(tensor), parameter)
+            yield _Input(name, _fact(tensor), self._cuts.of(tensor), parameter)
 
     def _names_at(self, frame: FrameType | None) -> list[tuple[str, Any]]:
         """The names and attributes that the user's statement reads, with their values."""
-        frames = self._session.frames
+        frames = self.session.frames
         while frame is not None and not frames.is_user(frame.f_code.co_filename):
             frame = frame.f_back
         if frame is None:
@@ -130,7 +130,7 @@ class Snapshots:
             known = self._paths[id(outermost)] = {id(one): path for path, one in outermost.named_modules()}
         return id(outermost), known.get(id(innermost), type(innermost).__name__)
 
-    def _before_backward(self, call: Any, frame: FrameType, outputs: Sequence[Any]) -> None:
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if not call.stack:
             return
         if self._tensor is not None:
@@ -147,12 +147,12 @@ class Snapshots:
             self.graphs.append(self._picture(outputs, frame, request, call.stack, call.retain, call.create, call.root))
 
     def _take_named(self, frame: FrameType | None) -> None:
-        wanted = [tensor for name, tensor in names.tensors(frame, self._session.frames) if name == self._tensor]
+        wanted = [tensor for name, tensor in names.tensors(frame, self.session.frames) if name == self._tensor]
         if any(map(_has_graph, wanted)):
             self.graphs.append(self._picture(wanted[:1], frame, "", (), False, False, self._tensor or ""))
             raise StopRun
 
-    def _at_end(self) -> None:
+    def at_end(self) -> None:
         if self.graphs or self._line is not None:
             return
         found = [(name, tensor) for name, tensor in names.tensors_of_main() if _has_graph(tensor)]
@@ -174,9 +174,9 @@ class Snapshots:
         root: str,
     ) -> Graph:
         with torch._C.DisableTorchFunction():
-            pairs = [*names.tensors(frame, self._session.frames), *names.tensors_of_main()]
-            modules = names.modules(frame, self._session.frames)
-            picture = _Picture(self._session, self._made_at, pairs, modules)
+            pairs = [*names.tensors(frame, self.session.frames), *names.tensors_of_main()]
+            modules = names.modules(frame, self.session.frames)
+            picture = _Picture(self.session, self._made_at, pairs, modules)
             graph = picture.of(outputs, root)
         return Graph(*graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
 
@@ -191,7 +191,7 @@ class _Picture:
     def __init__(
         self, session: Session, made_at: Any, pairs: list[tuple[str, torch.Tensor]], modules: dict[int, str]
     ) -> None:
-        self._session = session
+        self.session = session
         self._made_at = made_at
         self._modules = modules
         self._leaf_names = {id(tensor): name for name, tensor in reversed(pairs)}
@@ -274,13 +274,13 @@ class _Picture:
         if type(node) is walk.ACCUMULATE:
             return self._leaf(node)
         number = node._sequence_nr()
-        stack = self._session.trail.find(number)
+        stack = self.session.trail.find(number)
         made = self._made_at(number)
         saved, hooked = _saved(node)
         name, live = self._live.get((node, 0), (None, None))
         if output is not None:
             name, live = name or root or None, output
-        tags = _tags(node, made, saved, hooked, self._session.is_created(number), live)
+        tags = _tags(node, made, saved, hooked, self.session.is_created(number), live)
         return Node(
             id=self._ids[node],
             kind=Kind.OP,
@@ -303,14 +303,14 @@ class _Picture:
         targets = source.assigned(stack[0])
         here = source.statement(*stack[0].place)
         for user in self._users.get(node, ()):
-            other = self._session.trail.find(user._sequence_nr())
+            other = self.session.trail.find(user._sequence_nr())
             if other and source.statement(*other[0].place) is here:
                 return None
         return targets[0] if len(targets) == 1 else None
 
     def _leaf(self, node: Any) -> Node:
         leaf = node.variable
-        known = self._session.gradients.known(leaf)
+        known = self.session.gradients.known(leaf)
         name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
         return Node(self._ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
 

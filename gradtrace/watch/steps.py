@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -17,14 +17,25 @@ from gradtrace.model.events import Step, Use
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
 from gradtrace.watch.gradients import Leaf
+from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.session import Session
+
+Tensor = torch.Tensor
+
+#: writes by which updates are written by hand
+_WRITES = (
+    *(Tensor.sub_, Tensor.add_, Tensor.addcmul_, Tensor.addcdiv_, Tensor.copy_, Tensor.lerp_),
+    *(Tensor.__isub__, Tensor.__iadd__, Tensor.data.__set__),  # type: ignore[attr-defined]
+    *(torch._foreach_add_, torch._foreach_sub_, torch._foreach_addcdiv_, torch._foreach_addcmul_),
+)
 
 
 class Steps:
     """Judges a step when it ends: with a closure, gradients are made and used within it."""
 
-    def __init__(self, session: Session, stop_after: int | None = None) -> None:
+    def __init__(self, session: Session, observers: Sequence[Observer], stop_after: int | None = None) -> None:
         self._session = session
+        self._observers = observers
         self._stop_after = stop_after
         #: an optimizer's own code is running, not a closure of the user's
         self.inside = False
@@ -102,6 +113,8 @@ class Steps:
         with torch._C.DisableTorchFunction():
             uses = session.gradients.uses(parameters(optimizer))
             session.gradients.mark_used(parameters(optimizer), stack)
+        for observer in self._observers:
+            session.guarded(observer.after_step, optimizer, stack)
         session.emit(
             Step(session.steps, type(optimizer).__name__, id(optimizer), stack, uses, evaluations=self._evaluations)
         )
@@ -129,6 +142,26 @@ class Steps:
         uses: tuple[Use, ...] = gradients.uses([tensor])
         gradients.mark_used([tensor], stack)
         self._session.emit(Step(self._session.steps, "", id(leaf), stack, uses))
+
+
+class HandWritten(Observer):
+    """Sees reads of .grad and writes to leaves, which together are an update by hand."""
+
+    def __init__(self, session: Session, steps: Steps) -> None:
+        super().__init__(session)
+        self._steps = steps
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {Tensor.grad.__get__: self._read, **dict.fromkeys(_WRITES, self._write)}  # type: ignore[union-attr]
+
+    def _read(self, call: TorchCall) -> None:
+        leaf = self.session.gradients.known(call.args[0])
+        if leaf is not None:
+            self.session.gradients.read(leaf)
+
+    def _write(self, call: TorchCall) -> None:
+        for tensor in tensors_in(call.args[:1]):
+            self._steps.written(tensor, call.frame)
 
 
 def parameters(optimizer: Optimizer) -> Iterable[torch.Tensor]:

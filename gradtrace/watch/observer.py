@@ -1,0 +1,80 @@
+"""What a room hears that watches one kind of thing. To watch something new, add an `Observer` in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import torch
+
+from gradtrace.model.site import Stack
+
+if TYPE_CHECKING:
+    from gradtrace.watch.backward import BackwardCall
+    from gradtrace.watch.session import Session
+
+
+@dataclass(slots=True)
+class TorchCall:
+    """One call of a torch function that has returned. Not to be kept: it holds tensors and a frame."""
+
+    frame: FrameType
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    out: Any
+    #: nodes numbered from `before` to `after - 1` were made by it
+    before: int
+    after: int
+
+    @property
+    def inputs(self) -> list[torch.Tensor]:
+        """The tensors among its arguments, lists and tuples of them opened."""
+        return tensors_in([*self.args, *self.kwargs.values()])
+
+
+Handler: TypeAlias = Callable[[TorchCall], None]
+
+
+class Observer:
+    """All methods may be left out. Everything here runs guarded: an error ends up as a remark of the report."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    def functions(self) -> Mapping[Any, Handler]:
+        """Who is to be told of calls of these torch functions."""
+        return {}
+
+    def made_nodes(self) -> Handler | None:
+        """Who is to be told of every call that made nodes of a graph."""
+        return None
+
+    def made_plain(self) -> Handler | None:
+        """Who is to be told of every call that gave a tensor without a graph."""
+        return None
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        """A backward call is about to run; the graph is whole."""
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        """The backward call ended."""
+
+    def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
+        """An optimizer made a step."""
+
+    def at_end(self) -> None:
+        """The run is over."""
+
+
+def tensors_in(values: Sequence[Any], depth: int = 2) -> list[torch.Tensor]:
+    """The tensors among `values`, lists and tuples of them opened."""
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif depth and isinstance(value, (list, tuple)):
+            found += tensors_in(value, depth - 1)
+    return found

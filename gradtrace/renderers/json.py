@@ -1,0 +1,58 @@
+"""Writes what `check` found as one JSON document, for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gradtrace.errors import ExitCode
+from gradtrace.model.finding import Finding, Report
+from gradtrace.model.site import Site
+from gradtrace.renderers.wording import file
+
+_STATUS = {
+    ExitCode.OK: "clean",
+    ExitCode.FINDINGS: "findings",
+    ExitCode.SCRIPT_FAILED: "failed",
+    ExitCode.NOTHING_TO_CHECK: "nothing-to-check",
+}
+
+
+def render(report: Report) -> str:
+    """The document, in ASCII alone, so that no stream can refuse it. Lines and columns count from 1."""
+    document = {
+        "format": "gradtrace.check",
+        "version": 1,
+        "script": report.script,
+        "status": _STATUS[ExitCode(report.exit_code)],
+        "exit_code": int(report.exit_code),
+        "findings": [_finding(finding) for finding in report.findings],
+        "run": {
+            "torch": report.torch,
+            "backward_calls": report.backward_calls,
+            "optimizer_steps": report.optimizer_steps,
+            "ended": report.ended.how,
+        },
+        "remarks": list(report.remarks),
+    }
+    return json.dumps(document, indent=2)
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    site = finding.site
+    return {
+        "rule": finding.rule,
+        "level": str(finding.level),
+        "message": finding.message,
+        "help": finding.help,
+        **_place(site),
+        "column": None if site.column is None else site.column + 1,
+        "function": site.function,
+        "occurrences": finding.occurrences,
+        "related": [{**_place(related.site), "message": related.message} for related in finding.related],
+    }
+
+
+def _place(site: Site) -> dict[str, Any]:
+    return {"path": Path(file(site.path)).as_posix(), "line": site.line}

@@ -1,0 +1,201 @@
+"""How small facts read, the same in every output: shapes, sizes, places, counts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from operator import attrgetter
+
+from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.site import Site, Stack
+
+#: tags that say what the states of the saved tensors say as well
+STATE_TAGS = {"freed": "already freed", "modified in place": "modified in place"}
+STATES = {SavedState.FREED: "already freed", SavedState.MODIFIED: "modified in place"}
+
+
+def count(number: int, noun: str) -> str:
+    """`1 leaf`, `2 leaves`, `1,024 nodes`."""
+    plural = noun[:-1] + "ves" if noun.endswith("f") else noun + "s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def size(number: int) -> str:
+    """`312 B`, `12.3 kB`, `1.5 GB`: powers of 1000."""
+    value, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.95 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{number} B"
+
+
+@lru_cache(maxsize=4096)
+def shape(fact: TensorFact, device: str = "cpu") -> str:
+    """`[64, 10]`, `scalar int64`, `[3] on cuda:0`: what is float32 or on `device` goes without saying."""
+    dims = "" if fact.shape is None else str(list(fact.shape)) if fact.shape else "scalar"
+    dtype = "" if fact.dtype in (None, "float32") else fact.dtype
+    place = "" if fact.device == device else f"on {fact.device}"
+    return " ".join(word for word in (dims, dtype, place) if word)
+
+
+def shapes(facts: Sequence[TensorFact], device: str = "cpu") -> str:
+    """The shapes of several outputs, equal ones counted: `3 outputs [64, 10]`."""
+    words = [shape(fact, device) for fact in facts]
+    if len(words) < 2:
+        return "".join(words)
+    return f"{len(words)} outputs {words[0] if len(set(words)) == 1 else ', '.join(words)}".rstrip()
+
+
+def file(path: str) -> str:
+    """A path as the user would type it: relative when below the working directory."""
+    try:
+        here = os.path.join(os.getcwd(), "")
+    except OSError:  # the script removed the directory it ran in
+        return path
+    return path.removeprefix(here)
+
+
+def place(site: Site, main: str | None = None) -> str:
+    """`train.py:31`, or `line 31` where the file is the `main` one of the graph."""
+    return f"line {site.line}" if site.path == main else f"{file(site.path)}:{site.line}"
+
+
+def places(sites: Iterable[Site], main: str | None = None) -> str:
+    """Several places in order, those of the main file together: `lines 14-17, 31, model.py:8`."""
+    by_file: dict[str, set[int]] = {}
+    for site in sites:
+        by_file.setdefault("" if site.path == main else file(site.path), set()).add(site.line)
+    return ", ".join(
+        (f"{path}:" if path else "line " if len(lines) == 1 else "lines ") + _ranges(sorted(lines))
+        for path, lines in sorted(by_file.items())
+    )
+
+
+def _ranges(lines: Sequence[int]) -> str:
+    """`3, 14-17, 31`: three and more in a row by the first and last."""
+    runs: list[list[int]] = []
+    for line in lines:
+        if runs and line == runs[-1][-1] + 1:
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def main_file(graph: Graph) -> str | None:
+    """The file that needs no naming: where the graph was asked for, else where its root was made."""
+    stacks: Iterable[Stack] = (graph.stack, *(graph.by_id[root].stack for root in graph.roots))
+    return next((stack[0].path for stack in stacks if stack), None)
+
+
+def device(graph: Graph) -> str:
+    """The device that needs no naming: that of the root."""
+    outputs = [fact for root in graph.roots for fact in graph.by_id[root].outputs]
+    return outputs[0].device if outputs else "cpu"
+
+
+def title(node: Node) -> str:
+    """`loss = 0.6931`, or what made it where it has no name."""
+    named = node.name or (f"output of {node.op}" if node.op else node.kind.value)
+    return named + (f" = {node.value}" if node.value is not None else "")
+
+
+def request(graph: Graph) -> str:
+    """Who asked for the graph, and where: `backward(retain_graph=True) at train.py:31`."""
+    flags = [f"{name}=True" for name in ("retain_graph", "create_graph") if getattr(graph, name)]
+    asked = f"{graph.request}({', '.join(flags)})" if graph.request else "remained at the end"
+    return asked + (f" at {place(graph.stack[0])}" if graph.stack else "")
+
+
+def totals(graph: Graph) -> list[str]:
+    """How big the graph is: `7 nodes`, `4 operations`, `2 leaves`, `depth 5`, `24 B saved for backward`."""
+    kinds = [node.kind for node in graph.nodes]
+    words = [(Kind.OP, "operation"), (Kind.LEAF, "leaf"), (Kind.CONSTANT, "constant"), (Kind.CUT, "cut")]
+    parts = [count(kinds.count(kind), noun) for kind, noun in words if kind in kinds]
+    saved = f"{size(graph.saved_bytes)} saved for backward"
+    return [count(len(kinds), "node"), *parts, f"depth {graph.depth:,}", saved]
+
+
+def reached(graph: Graph) -> set[int]:
+    """The nodes that a gradient from a root reaches: every way behind a cut is out."""
+    seen: set[int] = set()
+    waiting = list(graph.roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in seen:
+            seen.add(node)
+            if graph.by_id[node].kind is not Kind.CUT:
+                waiting += [edge.source for edge in graph.inputs.get(node, ())]
+    return seen
+
+
+def outputs_used(source: Node, edges: Iterable[Edge]) -> str:
+    """Which of several outputs are used (`output 1`); empty for the only one."""
+    numbers = sorted({edge.output for edge in edges})
+    if len(source.outputs) < 2 and not any(numbers):
+        return ""
+    return f"output{'s' * (len(numbers) > 1)} " + ", ".join(map(str, numbers)) if numbers else ""
+
+
+def saves(saved: Iterable[Saved], device: str = "cpu") -> str:
+    """`saves self [64, 10], weight [10, 5]`: the tensors that are still there and unharmed."""
+    held = [item for item in saved if item.state is SavedState.HELD]
+    words = ", ".join(f"{item.name} {shape(item.tensor, device)}".rstrip() for item in held)
+    return f"saves {words}" if held else ""
+
+
+def faults(node: Node) -> list[str]:
+    """Why a backward through the node would fail: `saved self already freed`."""
+    bad: dict[str, list[str]] = {}
+    for saved in node.saved:
+        if saved.state is not SavedState.HELD:
+            bad.setdefault(STATES[saved.state], []).append(saved.name)
+    told = [f"saved {', '.join(names)} {words}" for words, names in bad.items()]
+    return told + [words for tag in node.tags if (words := STATE_TAGS.get(tag)) and words not in bad]
+
+
+def tags(node: Node) -> list[str]:
+    """What is special about a node and no fault."""
+    return [tag for tag in node.tags if tag not in STATE_TAGS]
+
+
+def warnings(graph: Graph) -> list[str]:
+    """What the reader must know first: that the graph was freed, broken by an in-place write, or is cut."""
+    main = main_file(graph)
+    told = {
+        "already freed": "this graph was already freed by an earlier backward: {} lost what was saved for backward",
+        "modified in place": "this graph was broken by an in-place write: {} saved what was modified afterwards",
+    }
+    found = []
+    for words, text in told.items():
+        nodes = [node for node in graph.nodes if any(fault.endswith(words) for fault in faults(node))]
+        if nodes:
+            found.append(text.format(count(len(nodes), "operation")) + _at(nodes, main))
+    cuts = [node for node in graph.nodes if node.kind is Kind.CUT]
+    if cuts:
+        ways = ", ".join(dict.fromkeys(node.op for node in cuts))
+        found.append(f"no gradient passes {count(len(cuts), 'cut')}: {ways}" + _at(cuts, main))
+    return found
+
+
+def _at(nodes: Iterable[Node], main: str | None, most: int = 5) -> str:
+    """` (lines 3, 8)`; with more than `most` places, how many more there are."""
+    sites = sorted(
+        {node.stack[0].place: node.stack[0] for node in nodes if node.stack}.values(), key=attrgetter("place")
+    )
+    more = f" and {count(len(sites) - most, 'more place')}" if len(sites) > most else ""
+    return f" ({places(sites[:most], main)}{more})" if sites else ""
+
+
+def printable(text: str) -> str:
+    """Control characters as escapes, so that no name can move the cursor or break a line."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def elide(text: str, most: int, gap: str = "…") -> str:
+    """The text with its middle left out where it is longer than `most`."""
+    if len(text) <= most:
+        return text
+    head = (most - len(gap)) // 2
+    return text[:head] + gap + text[len(text) - (most - len(gap) - head) :]

@@ -127,6 +127,36 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """A variable or container of the user's holds more of old graphs each time it is looked at."""
+
+    #: `self.losses[]`, `total`: `[]` stands for any element
+    holder: str
+    #: files of the user's code that were running
+    files: tuple[str, ...]
+    #: tensors held that have a graph, nodes of theirs and bytes that these nodes saved, as far as they were counted
+    tensors: int
+    nodes: int
+    bytes: int
+    #: nodes more with each optimizer step; 0 where it grew between steps
+    per_step: int
+    #: where the newest of the tensors was made
+    made: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HooksGrew:
+    """The number of hooks on one tensor or module grew all the time."""
+
+    holder: str
+    #: `register_hook`, `register_forward_hook` ...
+    kind: str
+    hooks: int
+    stack: Stack
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The run is over."""
 
@@ -134,4 +164,4 @@ class End:
     held: tuple[int, ...] = ()
 
 
-Event: TypeAlias = Backward | Step | End
+Event: TypeAlias = Backward | Step | End | Growth | HooksGrew

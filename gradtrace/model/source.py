@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import linecache
+import re
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gradtrace.model.site import Site
 
@@ -166,3 +167,58 @@ def _in_body(node: Loop, line: int) -> bool:
 def in_loop(found: Loop, line: int) -> bool:
     """Whether `line` belongs to the loop's body."""
     return _in_body(found, line)
+
+
+def kept_at(path: str, holder: str) -> int | None:
+    """The line that puts tensors into a holder: `losses.append(loss)`, `total += loss`, `self.ema = 0.9 * self.ema +
+    x`.
+
+    `holder` is a name such as `self.rows[]` (`[]` stands for any element); it is looked up by the last name in it that
+    is a variable's or an attribute's, since another function calls the object otherwise.
+    """
+    index = _index(path)
+    owner, _, name = re.sub(r"\[.*", "", holder).rpartition(".")
+    lines: list[tuple[int, int]] = []
+    for node in index.parent if index else ():
+        rank = _keeps(node, _Target(name, bool(owner)), "[" in holder)
+        if rank:
+            lines.append((rank, getattr(node, "lineno", 0)))
+    return min(lines)[1] if lines else None
+
+
+class _Target(NamedTuple):
+    """A variable, or an attribute of whatever object."""
+
+    name: str
+    attribute: bool
+
+
+def _keeps(node: ast.AST, name: _Target, container: bool) -> int:
+    """How well a node fits the line that adds to `name`: 1 is best, 0 not at all."""
+    if container and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        adds = node.func.attr in ("append", "appendleft", "extend", "add", "insert", "push", "put", "update")
+        return int(adds and _ends_with(node.func.value, name))
+    if isinstance(node, ast.AugAssign):
+        return int(_ends_with(node.target, name))
+    if not isinstance(node, ast.Assign):
+        return 0
+    targets = [leaf for target in node.targets for leaf in _leaves(target)]
+    if container and any(isinstance(leaf, ast.Subscript) and _ends_with(leaf, name) for leaf in targets):
+        return 1
+    if not any(_ends_with(leaf, name) for leaf in targets):
+        return 0
+    return 2 if any(_ends_with(part, name) for part in ast.walk(node.value) if isinstance(part, ast.expr)) else 3
+
+
+def _ends_with(node: ast.expr, target: _Target) -> bool:
+    """Whether an expression is the target, or an element of it."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return target.name == getattr(node, "attr" if target.attribute else "id", None)
+
+
+def call_of(path: str, method: str) -> int | None:
+    """The first line on which a method of this name is called."""
+    index = _index(path)
+    calls = (node for node in (index.parent if index else ()) if isinstance(node, ast.Call))
+    return min((node.lineno for node in calls if _called(node) == method), default=None)

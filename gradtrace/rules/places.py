@@ -22,8 +22,8 @@ def shared_depth(one: Stack, other: Stack) -> int:
 def within(stack: Stack, depth: int) -> Stack:
     """The frames of `stack` from the place where a mend belongs, outwards.
 
-    That is the innermost frame that is not inside an `nn.Module` call, except that the outermost `depth` frames are always
-    kept: a module's forward is a unit for whoever carries a tensor into it.
+    That is the innermost frame that is not inside an `nn.Module` call, except that the outermost `depth` frames are
+    always kept: a module's forward is a unit for whoever carries a tensor into it.
     """
     at = max(len(stack) - max(depth, 1), 0)
     while at > 0 and not stack[at - 1].in_module_call:
@@ -32,8 +32,9 @@ def within(stack: Stack, depth: int) -> Stack:
 
 
 def carried_by_attribute(entry: Stack, built: Stack) -> Stack:
-    """Where an attribute carries a tensor from one call to the next: the frames from the line that stores it, if that line
-    also reads its old value (`self.memory = self.memory + new`), else from the line that reads it; empty if none does."""
+    """Where an attribute carries a tensor from one call to the next: the frames from the line that stores it, if that
+    line also reads its old value (`self.memory = self.memory + new`), else from the line that reads it; empty if none
+    does."""
     for depth, site in enumerate(entry):
         state = source.state_attributes(site.path)
         carried = {text for text in source.reads(site) if "." in text and text.rpartition(".")[2] in state}

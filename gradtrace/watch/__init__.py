@@ -16,6 +16,7 @@ from gradtrace.watch import warning
 from gradtrace.watch.backward import Calls
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.frames import Frames
+from gradtrace.watch.growth import GrowthWatcher
 from gradtrace.watch.mode import Mode
 from gradtrace.watch.observer import Observer
 from gradtrace.watch.session import Session
@@ -45,7 +46,7 @@ class Watch:
         cuts = Cuts(session)
         observers = self._observers = list[Observer]([cuts])
         self._steps = Steps(session, observers, stop_after)
-        observers.append(HandWritten(session, self._steps))
+        observers += [HandWritten(session, self._steps), GrowthWatcher(session)]
         if snapshots is not None:
             snapshots.attach(session, cuts)
             observers.append(snapshots)

@@ -125,6 +125,10 @@ class BackwardCall:
         self._mark()
         self._prepare_leaves(frame)
 
+    def numbers(self) -> set[int]:
+        """The sequence numbers of the nodes it ran through."""
+        return {node._sequence_nr() for node in self._visit.nodes}
+
     def _mark(self) -> None:
         visit, session = self._visit, self._session
         self.entered = {mark.call for mark in visit.kept} | {mark.call for _, _, mark in visit.old}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping
 from inspect import CO_OPTIMIZED
 from types import FrameType
@@ -81,11 +82,16 @@ def _public(scope: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in scope.items() if not name.startswith("__")]
 
 
-def _search(roots: list[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+def everything(frame: FrameType | None, frames: Frames, depth: int) -> Iterator[tuple[str, Any]]:
+    """Every tensor and module that the user's running code can name, and that its script can, opened `depth` deep."""
+    return _search([*_public(vars(sys.modules["__main__"])), *_roots(frame, frames)], depth)
+
+
+def _search(roots: list[tuple[str, Any]], depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
     """Breadth first, modules before all else; ids are only compared while the objects are alive."""
     opened: set[int] = set()
     level = roots
-    for _ in range(_DEPTH):
+    for _ in range(depth):
         deeper: list[tuple[str, Any]] = []
         for name, value in sorted(level, key=lambda pair: not isinstance(pair[1], torch.nn.Module)):
             if len(opened) > _BUDGET:
@@ -113,7 +119,7 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
         return []
     if isinstance(value, dict) and len(value) <= _LONG:
         return [(f"{name}[{key!r}]", part) for key, part in value.items() if isinstance(key, (str, int))]
-    if isinstance(value, (list, tuple)) and len(value) <= _LONG:
+    if isinstance(value, (list, tuple, deque)) and len(value) <= _LONG:
         return [(f"{name}[{index}]", part) for index, part in enumerate(value)]
     held = getattr(value, "__dict__", None)
     if type(held) is dict and len(held) <= _LONG and not isinstance(value, type(sys)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import traceback
 from collections import deque
@@ -54,6 +55,11 @@ class Session:
     def is_created(self, number: int) -> bool:
         """Whether a create_graph call made this node: it belongs to a graph of gradients."""
         return any(start <= number < end for _, start, end in self.created)
+
+    @staticmethod
+    def running_frame() -> FrameType:
+        """The innermost frame there is; the user's are among its callers."""
+        return sys._getframe(1)
 
     def in_watched_thread(self) -> bool:
         return threading.get_ident() == self._thread

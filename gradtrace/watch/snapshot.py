@@ -276,7 +276,7 @@ class _Picture:
         number = node._sequence_nr()
         stack = self.session.trail.find(number)
         made = self._made_at(number)
-        saved, hooked = _saved(node)
+        saved, hooked = saved_tensors(node)
         name, live = self._live.get((node, 0), (None, None))
         if output is not None:
             name, live = name or root or None, output
@@ -388,7 +388,7 @@ def _value(tensor: Any) -> str | None:
 _SAVED_NAMES: dict[type, tuple[str, ...]] = {}
 
 
-def _saved(node: Any) -> tuple[tuple[Saved, ...], bool]:
+def saved_tensors(node: Any) -> tuple[tuple[Saved, ...], bool]:
     """The node's saved tensors, and whether some are behind `saved_tensors_hooks`: those are not unpacked, since that
     runs the user's code (a checkpoint's forward)."""
     kind = type(node)

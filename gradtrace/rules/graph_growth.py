@@ -1,0 +1,58 @@
+"""A variable, list or buffer keeps old graphs alive, more with every step.
+
+Why it bites
+    A tensor that came out of the network holds its whole graph: nodes, saved activations, everything below. Summed
+    into a running total, put into a list of losses or carried as a moving average without detach(), it keeps the
+    graphs of all steps since the start. Memory grows until the run dies, hours later.
+
+Bad
+    total += loss
+    history.append(loss)
+    self.ema = 0.99 * self.ema + 0.01 * loss
+
+Good
+    total += loss.item()
+    history.append(loss.detach())
+    self.ema = 0.99 * self.ema + 0.01 * loss.item()
+
+The finding is at the line that keeps the tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model import source
+from gradtrace.model.events import Event, Growth
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Site, Stack
+from gradtrace.rules.base import Rule
+
+
+class GraphGrowth(Rule):
+    id = "graph-growth"
+    level = Level.WARNING
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Growth):
+            return []
+        holder = event.holder.replace("[]", "[...]")
+        saved = f" with {event.bytes / 1000:,.1f} kB of saved tensors" if event.bytes else ""
+        size = f"{event.nodes:,} nodes{saved}"
+        grows = f", {event.per_step:,} nodes more with each step" if event.per_step else " and grows with every iteration"
+        kept = _kept(event)
+        return self.finding(
+            kept or event.made,
+            f"`{holder}` keeps the graphs of earlier steps alive: {size}{grows}",
+            "keep the value without its graph: .item() for a number, .detach() for a tensor; "
+            "or compute it under torch.no_grad()",
+            ((event.made, "the newest tensor in it was made here"),) if kept else (),
+        )
+
+
+def _kept(event: Growth) -> Stack:
+    for path in event.files:
+        line = source.kept_at(path, event.holder)
+        if line:
+            return (Site(path, line, ""),)
+    return ()

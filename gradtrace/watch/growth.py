@@ -1,0 +1,201 @@
+"""Looks, rarely, at what the user's variables hold of old graphs, and tells of what only ever grows.
+
+Nobody says when a graph is kept by mistake; but a list of losses, a running sum or a moving average holds more nodes at
+each look. Looks come at the first optimizer steps and then at ever longer distances, and, where no step is made, after
+every few hundred nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtrace.model.events import Growth, HooksGrew
+from gradtrace.model.site import Stack
+from gradtrace.watch import names, walk
+from gradtrace.watch.backward import BackwardCall
+from gradtrace.watch.frames import MODULE_CALL
+from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.session import Session
+from gradtrace.watch.snapshot import saved_tensors
+
+#: how deep objects are opened, nodes counted for one holder
+_DEPTH, _NODES = 6, 2_000
+#: looks in a row at which a holder must have grown: at steps, and between them
+_STEPS, _LOOKS = 6, 8
+#: the first so many steps are all looked at
+_EARLY = 12
+#: nodes made between two looks where no step is made
+_NODES_APART = 50
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one holder held at one look. Holds nodes: not to be kept."""
+
+    tensors: int = 0
+    newest: int = -1
+    #: the old ones among the nodes below
+    nodes: set[Any] = field(default_factory=set)
+
+    def add(self, root: Any, start: int) -> None:
+        self.tensors += 1
+        self.newest = max(self.newest, root._sequence_nr())
+        seen: set[Any] = set()
+        waiting = [root]
+        while waiting and len(seen) < _NODES and len(self.nodes) < _NODES:
+            node = waiting.pop()
+            if node in seen or node in self.nodes or type(node) is walk.ACCUMULATE:
+                continue
+            seen.add(node)
+            if node._sequence_nr() < start:
+                self.nodes.add(node)
+            waiting += [child for child, _ in node.next_functions if child is not None]
+
+
+class _History:
+    """How a holder grew, look by look: numbers only."""
+
+    __slots__ = ("nodes", "rises", "told")
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.rises = 0
+        self.told = False
+
+    def add(self, nodes: int) -> None:
+        self.rises = self.rises + 1 if nodes > self.nodes else 0
+        self.nodes = nodes
+
+
+class GrowthWatcher(Observer):
+    """Holders are known by their names with the element numbers left out, tensors by nothing: none is kept."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._at_steps: dict[str, _History] = {}
+        self._between: dict[str, _History] = {}
+        self._pending: dict[str, Growth] = {}
+        self._newest: dict[str, int] = {}
+        self._hooks: dict[tuple[str, str], _History] = {}
+        self._next_step = 1
+        self._next_node = session.sequence() + _NODES_APART
+        #: node numbers: where this stretch without a backward call began, and how long such a stretch has been at most
+        self._phase = session.sequence()
+        self._longest = 0
+        self._last_step_number = 0
+
+    def made_nodes(self) -> Handler:
+        return self._count
+
+    def _count(self, call: TorchCall) -> None:
+        if call.after < self._next_node:
+            return
+        self._next_node = call.after + max(_NODES_APART, (call.after - self._phase) // 4)
+        frame = _outside_modules(call.frame)
+        with torch._C.DisableTorchFunction():
+            for holder, look in self._look(frame, call.before).items():
+                self._between_steps(holder, look, frame)
+
+    def _between_steps(self, holder: str, look: _Look, frame: FrameType) -> None:
+        history = self._between.setdefault(holder, _History())
+        history.add(len(look.nodes))
+        if history.rises >= _LOOKS:
+            self._pending[holder] = self._growth(holder, look, frame, 0)
+            self._newest[holder] = look.newest
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Any) -> None:
+        """What is backpropagated was no leak: it waited for this call."""
+        self._between.clear()
+        self._longest = max(self._longest, call.start - self._phase)
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        self._phase = self.session.sequence()
+        # a forward pass as long as those before it is nothing new
+        self._next_node = self._phase + self._longest * 3 // 2 + _NODES_APART
+        if self._pending:
+            run_through = call.numbers()
+            self._pending = {
+                holder: growth for holder, growth in self._pending.items() if self._newest[holder] not in run_through
+            }
+
+    def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
+        step, start = self.session.steps, self._last_step_number
+        self._last_step_number = self.session.sequence()
+        if step < self._next_step:
+            return
+        self._next_step = step + 1 if step < _EARLY else step * 5 // 4
+        frame = self.session.running_frame()
+        for holder, look in self._look(frame, start).items():
+            self._at_step(holder, look, frame)
+
+    def _at_step(self, holder: str, look: _Look, frame: FrameType) -> None:
+        history = self._at_steps.setdefault(holder, _History())
+        if history.told:
+            return
+        before = history.nodes
+        history.add(len(look.nodes))
+        if history.rises >= _STEPS:
+            history.told = True
+            self.session.emit(self._growth(holder, look, frame, len(look.nodes) - before))
+
+    def _look(self, frame: FrameType, start: int) -> dict[str, _Look]:
+        """What each holder has of nodes made before number `start`."""
+        found: dict[str, _Look] = {}
+        seen: set[int] = set()
+        for name, value in names.everything(frame, self.session.frames, _DEPTH):
+            if isinstance(value, torch.nn.Module):
+                self._hooks_of(name, value, frame)
+            elif id(value) not in seen:
+                seen.add(id(value))
+                node = _node(value)
+                if node is not None:
+                    found.setdefault(re.sub(r"\[\d+\]", "[]", name), _Look()).add(node, start)
+        return {holder: look for holder, look in found.items() if look.nodes}
+
+    def _hooks_of(self, name: str, module: torch.nn.Module, frame: FrameType) -> None:
+        for kind in _HOOKS:
+            count = len(vars(module).get(kind) or ())
+            if not count:
+                continue
+            history = self._hooks.setdefault((name, kind), _History())
+            history.add(count)
+            if history.rises >= _STEPS and not history.told:
+                history.told = True
+                registering = kind.strip("_").removesuffix("s").replace("backward", "full_backward")
+                self.session.emit(HooksGrew(name, f"register_{registering}", count, (), self._files(frame)))
+
+    def _growth(self, holder: str, look: _Look, frame: FrameType, per_step: int) -> Growth:
+        held = sum(saved.bytes for node in look.nodes for saved in saved_tensors(node)[0])
+        made = self.session.trail.find(look.newest)
+        return Growth(holder, self._files(frame), look.tensors, len(look.nodes), held, per_step, made)
+
+    def _files(self, frame: FrameType) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(site.path for site in self.session.frames.stack(frame)))
+
+    def at_end(self) -> None:
+        for growth in self._pending.values():
+            self.session.emit(growth)
+
+
+def _node(tensor: torch.Tensor) -> Any:
+    try:
+        return tensor.grad_fn if tensor.requires_grad else None
+    except RuntimeError:  # a view made under no_grad, whose base was written to afterwards
+        return None
+
+
+def _outside_modules(frame: FrameType) -> FrameType:
+    """The frame that called the outermost module: what a forward holds in its own variables, it drops when it
+    returns."""
+    at: FrameType | None = frame
+    while at is not None:
+        if at.f_code is MODULE_CALL and at.f_back is not None:
+            frame = at.f_back
+        at = at.f_back
+    return frame

@@ -17,6 +17,9 @@ from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.session import Session
 from gradtrace.watch.steps import Steps
 
+#: what torch.overrides does not export: the stack of modes
+_modes: Any = torch.overrides
+
 
 class Mode(TorchFunctionMode):
     """Tells observers of the calls they asked for. Steps aside under `torch.compile` and inside optimizer steps."""
@@ -25,12 +28,28 @@ class Mode(TorchFunctionMode):
         super().__init__()
         self._session = session
         self._steps = steps
+        #: height of the stack of modes that we left
+        self._left_at: int | None = None
+        steps.on_inside = self.stand_aside
         self._of_function: dict[Any, list[Handler]] = defaultdict(list)
         for one in observers:
             for func, handler in one.functions().items():
                 self._of_function[func].append(handler)
         self._of_nodes = [told for one in observers if (told := one.made_nodes())]
         self._of_plain = [told for one in observers if (told := one.made_plain())]
+
+    def __exit__(self, *error: Any) -> None:
+        if self._left_at is None:
+            super().__exit__(*error)  # type: ignore[no-untyped-call]
+
+    def stand_aside(self, aside: bool) -> None:
+        """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
+        if aside and _modes._get_current_function_mode() is self:
+            _modes._pop_mode()
+            self._left_at = _modes._len_torch_function_stack()
+        elif not aside and self._left_at == _modes._len_torch_function_stack():
+            _modes._push_mode(self)
+            self._left_at = None
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -39,6 +39,8 @@ class Steps:
         self._stop_after = stop_after
         #: an optimizer's own code is running, not a closure of the user's
         self.inside = False
+        #: told when that begins and ends
+        self.on_inside: Callable[[bool], None] = lambda inside: None
         self._depth = 0
         self._evaluations = 0
 
@@ -50,6 +52,7 @@ class Steps:
         try:
             yield
         finally:
+            self.failed()
             Optimizer.add_param_group = add_group  # type: ignore[method-assign]
             for handle in handles:
                 handle.remove()
@@ -66,7 +69,7 @@ class Steps:
         if not self._session.in_watched_thread() or torch.compiler.is_compiling():
             return None
         self._depth += 1
-        self.inside = True
+        self._set_inside(True)
         self._evaluations = 0
         # the hook sees the optimizer as the first argument
         closures = [one for one in (*args[1:], *kwargs.values()) if callable(one)]
@@ -85,11 +88,11 @@ class Steps:
             if self._evaluations:
                 self._session.guarded(self._use, optimizer, stack)
             self._evaluations += 1
-            self.inside = False
+            self._set_inside(False)
             try:
                 return closure(*args, **kwargs)
             finally:
-                self.inside = True
+                self._set_inside(True)
 
         return evaluate
 
@@ -101,7 +104,7 @@ class Steps:
         if self._depth == 0 or not self._session.in_watched_thread():
             return
         self._depth -= 1
-        self.inside = self._depth > 0
+        self._set_inside(self._depth > 0)
         self._session.guarded(self._judge, optimizer, sys._getframe(1))
         if not self._depth and self._stop_after is not None and self._session.steps >= self._stop_after:
             raise StopRun
@@ -122,7 +125,13 @@ class Steps:
     def failed(self) -> None:
         """A backward call outside a closure: a step that raised an error has not told us its end."""
         if self.inside:
-            self._depth, self.inside = 0, False
+            self._depth = 0
+            self._set_inside(False)
+
+    def _set_inside(self, inside: bool) -> None:
+        if inside != self.inside:
+            self.inside = inside
+            self.on_inside(inside)
 
     def written(self, tensor: torch.Tensor, frame: FrameType) -> None:
         """The user's code wrote to a tensor: to a leaf whose .grad it has read, that is an update by hand."""

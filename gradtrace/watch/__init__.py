@@ -5,6 +5,7 @@ with Watch(listener) as watch: ...      # events go to the listener; at the end 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -24,6 +25,17 @@ from gradtrace.watch.snapshot import Snapshots
 from gradtrace.watch.steps import HandWritten, Steps
 
 TORCH_VERSION = str(torch.__version__)
+
+_watching: list[Watch] = []
+
+
+def _abandon_in_child() -> None:
+    for watch in _watching:
+        watch.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_abandon_in_child)
 
 
 class Watch:
@@ -61,12 +73,19 @@ class Watch:
             opened.enter_context(_engine(self._calls))
             opened.enter_context(self._steps.watched())
             opened.enter_context(warning.placed(session.frames))
-            opened.enter_context(Mode(session, self._steps, self._observers))
+            self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
             self._open = opened.pop_all()
+        _watching.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
+        _watching.remove(self)
         self._open.close()
+
+    def abandon(self) -> None:
+        """In a forked child, a worker that loads data for one: nobody will ask for what is seen there."""
+        self._session.abandon()
+        self._mode.stand_aside(True)
 
     def _end(self) -> None:
         for observer in self._observers:

@@ -15,7 +15,7 @@ from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 
 from gradtrace.model.events import Event
 from gradtrace.script import StopRun
-from gradtrace.tracebacks import without_our_frames
+from gradtrace.tracebacks import is_ours, without_our_frames
 from gradtrace.watch import names
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.gradients import Gradients, Leaf
@@ -58,8 +58,15 @@ class Session:
 
     @staticmethod
     def running_frame() -> FrameType:
-        """The innermost frame there is; the user's are among its callers."""
-        return sys._getframe(1)
+        """The innermost frame that is not ours: one of ours, held by itself, would keep all its callers' values."""
+        frame = sys._getframe(1)
+        while is_ours(frame) and frame.f_back is not None:
+            frame = frame.f_back
+        return frame
+
+    def abandon(self) -> None:
+        """Nothing is watched any more."""
+        self._thread = 0
 
     def in_watched_thread(self) -> bool:
         return threading.get_ident() == self._thread

@@ -13,6 +13,7 @@ from typing import Any, TextIO
 from gradtrace import script, streams
 from gradtrace.errors import ExitCode, OutputError, UsageError
 from gradtrace.model.finding import Ended, Level, Report
+from gradtrace.model.graph import Graph
 
 CHECK_FORMATS = ("text", "json")
 
@@ -108,25 +109,24 @@ def dot(options: Options, wanted: Wanted, forward: bool) -> int:
     """Writes the graphs as DOT, or draws them; returns the exit code."""
     from gradtrace.renderers import dot
 
-    drawn = _by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
-    if drawn in ("dot", "gv"):
+    kind = _by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
+    direction: dot.Direction = "forward" if forward else "backward"
+    if kind in ("dot", "gv"):
         out = _Out(options, claim=options.output is None)
-        return _picture(
-            options, wanted, out, lambda graphs, _: dot.source(graphs, "forward" if forward else "backward")
-        )
-    if options.output is None or drawn not in ("svg", "png", "pdf"):
+        return _picture(options, wanted, out, lambda graphs, _: dot.source(graphs, direction))
+    if options.output is None or kind not in ("svg", "png", "pdf"):
         raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
     path = options.output.absolute()
-    dot.require_program()
-    return _picture(
-        options,
-        wanted,
-        _Out(options, file=False),
-        lambda graphs, _: dot.write(dot.source(graphs, "forward" if forward else "backward"), path, drawn),
-    )
+    dot.require_program(path)
+
+    def draw(graphs: Sequence[Graph], _: _Out) -> None:
+        if dot.write(dot.source(graphs, direction), path, kind) != "dot":
+            sys.stderr.write(f"gradtrace: {path} was laid out by sfdp, since the graph is too large for dot\n")
+
+    return _picture(options, wanted, _Out(options), draw)
 
 
-def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Any, _Out], str | None]) -> int:
+def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Sequence[Graph], _Out], str | None]) -> int:
     program = options.load()
 
     from gradtrace.watch import Watch
@@ -160,9 +160,9 @@ def _by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:
 class _Out:
     """Where the result goes: a file, stdout, or a stdout that the script cannot reach."""
 
-    def __init__(self, options: Options, claim: bool = False, file: bool = True) -> None:
+    def __init__(self, options: Options, claim: bool = False) -> None:
         self._color = options.color
-        self._path = options.output.absolute() if options.output and file else None
+        self._path = options.output.absolute() if options.output else None
         if self._path is not None:
             _must_be_writable(self._path)
         self._claimed: TextIO | None = streams.claim_stdout() if claim and self._path is None else None

@@ -147,7 +147,6 @@ def _pages(graphs: Sequence[Graph], width: int, fold: bool) -> Iterator[Line]:
 
 # --- the header ------------------------------------------------------------------------------------------------------
 
-
 _INDENT = [Span("  ", "guide")]
 
 
@@ -269,7 +268,6 @@ def _owners(order: Sequence[int], users: Mapping[int, Sequence[int]], starts: se
 
 # --- rows ------------------------------------------------------------------------------------------------------------
 
-
 #: trail, joint, node, edges, and whether the node stands here if it stands nowhere yet
 _Waiting: TypeAlias = tuple[str, str, int, tuple[Edge, ...], bool]
 
@@ -305,12 +303,12 @@ def _under(row: Row, graph: Graph, page: _Page) -> list[_Waiting]:
     references = [source for source in reads if source not in here and source != heavy]
     references.sort(key=page.position.__getitem__, reverse=True)
     hung = (*ends, *references, *branches)
-    joints = "├" * (len(hung) - 1) + ("└" if heavy is None else "├")
-    under: list[_Waiting] = [
-        (row.below, joint, source, reads[source], source in here) for joint, source in zip(joints, hung, strict=False)
-    ]
-    onward = ([] if heavy is None else [heavy]) + joins
-    return under + [(row.below, "", source, reads.get(source, ()), True) for source in onward]
+    under: list[_Waiting] = [(row.below, "├", source, reads[source], source in here) for source in hung]
+    if heavy is not None:
+        under.append((row.below, "", heavy, reads[heavy], True))
+    elif under:
+        under[-1] = (row.below, "└", *under[-1][2:])
+    return under + [(row.below, "", source, (), True) for source in joins]
 
 
 def _joined(rows: Iterable[Row]) -> Iterator[Row]:

@@ -83,10 +83,15 @@ def _ranges(lines: Sequence[int]) -> str:
     return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
+def origin(graph: Graph) -> Stack:
+    """Where the graph was asked for, else where its root was made."""
+    stacks = (graph.stack, *(graph.by_id[root].stack for root in graph.roots))
+    return next((stack for stack in stacks if stack), ())
+
+
 def main_file(graph: Graph) -> str | None:
-    """The file that needs no naming: where the graph was asked for, else where its root was made."""
-    stacks: Iterable[Stack] = (graph.stack, *(graph.by_id[root].stack for root in graph.roots))
-    return next((stack[0].path for stack in stacks if stack), None)
+    """The file that needs no naming, because the header names it."""
+    return next((site.path for site in origin(graph)), None)
 
 
 def device(graph: Graph) -> str:
@@ -105,7 +110,8 @@ def request(graph: Graph) -> str:
     """Who asked for the graph, and where: `backward(retain_graph=True) at train.py:31`."""
     flags = [f"{name}=True" for name in ("retain_graph", "create_graph") if getattr(graph, name)]
     asked = f"{graph.request}({', '.join(flags)})" if graph.request else "remained at the end"
-    return asked + (f" at {place(graph.stack[0])}" if graph.stack else "")
+    at = "".join(f"{' at' if graph.stack else ', made at'} {place(site)}" for site in origin(graph)[:1])
+    return asked + at
 
 
 def totals(graph: Graph) -> list[str]:

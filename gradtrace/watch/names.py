@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dis
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from inspect import CO_OPTIMIZED
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import torch
@@ -18,18 +20,35 @@ _BUDGET = 20_000
 _DEPTH = 3
 #: a container longer than this is data, not a list of parameters
 _LONG = 1_000
-#: functions that hand out a frame's dictionary of locals, which must then be left as it is
-_SHARES_LOCALS = {"locals", "vars", "eval", "exec", "dir"}
 
 
 def variables(frame: FrameType) -> dict[str, Any]:
     """The frame's variables. Before Python 3.13 the interpreter keeps the dictionary of locals that it makes, and
-    with it every value, until the frame ends: it is emptied, so that nothing of the user's lives longer."""
-    found = dict(frame.f_locals)
+    with it every value, until the frame ends: it is emptied, so that nothing of the user's lives longer.
+
+    Where the user's code may hold that dictionary too, it can be neither emptied nor filled: nothing is known then.
+    """
     code = frame.f_code
-    if sys.version_info < (3, 13) and code.co_flags & CO_OPTIMIZED and not _SHARES_LOCALS & set(code.co_names):
-        frame.f_locals.clear()
+    if sys.version_info >= (3, 13) or not code.co_flags & CO_OPTIMIZED:
+        return dict(frame.f_locals)
+    if _hands_out_locals(code):
+        return {}
+    found = dict(frame.f_locals)
+    frame.f_locals.clear()
     return found
+
+
+@lru_cache(maxsize=4_096)
+def _hands_out_locals(code: CodeType) -> bool:
+    """Whether it calls `locals()` or `vars()`, `eval` or `exec`; methods of these names, `model.eval()`, do not."""
+    if not {"locals", "vars", "eval", "exec"} & set(code.co_names):
+        return False
+    steps = list(dis.get_instructions(code))
+    return any(
+        step.argval in ("eval", "exec") or (step.argval in ("locals", "vars") and "CALL" in then.opname and not then.arg)
+        for step, then in zip(steps, steps[1:], strict=False)
+        if step.opname == "LOAD_GLOBAL"
+    )
 
 
 def find(frame: FrameType | None, frames: Frames) -> dict[int, str]:
@@ -41,20 +60,8 @@ def find(frame: FrameType | None, frames: Frames) -> dict[int, str]:
 
 
 def tensors(frame: FrameType | None, frames: Frames) -> list[tuple[str, torch.Tensor]]:
-    """Every tensor that the user's running code can name."""
-    return [(name, value) for name, value in _search(_roots(frame, frames)) if isinstance(value, torch.Tensor)]
-
-
-def modules(frame: FrameType | None, frames: Frames) -> dict[int, str]:
-    """Names by `id()` of every module that the user's running code can name."""
-    found = [(name, value) for name, value in _search(_roots(frame, frames)) if isinstance(value, torch.nn.Module)]
-    return {id(value): name for name, value in reversed(found)}
-
-
-def tensors_of_main() -> list[tuple[str, torch.Tensor]]:
-    """Every tensor that the script's own namespace can name."""
-    scope = vars(sys.modules["__main__"])
-    return [(name, value) for name, value in _search(_public(scope)) if isinstance(value, torch.Tensor)]
+    """Every tensor that the user's running code and its script can name."""
+    return [(name, value) for name, value in everything(frame, frames) if isinstance(value, torch.Tensor)]
 
 
 def value_of(text: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> Any:
@@ -82,7 +89,7 @@ def _public(scope: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(name, value) for name, value in scope.items() if not name.startswith("__")]
 
 
-def everything(frame: FrameType | None, frames: Frames, depth: int) -> Iterator[tuple[str, Any]]:
+def everything(frame: FrameType | None, frames: Frames, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
     """Every tensor and module that the user's running code can name, and that its script can, opened `depth` deep."""
     return _search([*_public(vars(sys.modules["__main__"])), *_roots(frame, frames)], depth)
 

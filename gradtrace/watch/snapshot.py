@@ -7,7 +7,7 @@ are wanted; that is too dear for `check`, which does without.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
@@ -147,15 +147,19 @@ class Snapshots(Observer):
             self.graphs.append(self._picture(outputs, frame, request, call.stack, call.retain, call.create, call.root))
 
     def _take_named(self, frame: FrameType | None) -> None:
-        wanted = [tensor for name, tensor in names.tensors(frame, self.session.frames) if name == self._tensor]
-        if any(map(_has_graph, wanted)):
+        wanted = [
+            tensor
+            for name, tensor in names.tensors(frame, self.session.frames)
+            if name == self._tensor and _has_graph(tensor)
+        ]
+        if wanted:
             self.graphs.append(self._picture(wanted[:1], frame, "", (), False, False, self._tensor or ""))
             raise StopRun
 
     def at_end(self) -> None:
         if self.graphs or self._line is not None:
             return
-        found = [(name, tensor) for name, tensor in names.tensors_of_main() if _has_graph(tensor)]
+        found = [(name, tensor) for name, tensor in names.tensors(None, self.session.frames) if _has_graph(tensor)]
         if self._tensor is not None:
             roots = [pair for pair in found if pair[0] == self._tensor][:1]
         else:
@@ -174,9 +178,8 @@ class Snapshots(Observer):
         root: str,
     ) -> Graph:
         with torch._C.DisableTorchFunction():
-            pairs = [*names.tensors(frame, self.session.frames), *names.tensors_of_main()]
-            modules = names.modules(frame, self.session.frames)
-            picture = _Picture(self.session, self._made_at, pairs, modules)
+            found = list(names.everything(frame, self.session.frames))
+            picture = _Picture(self.session, self._made_at, found)
             graph = picture.of(outputs, root)
         return Graph(*graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
 
@@ -188,12 +191,11 @@ class Snapshots(Observer):
 class _Picture:
     """One graph being drawn."""
 
-    def __init__(
-        self, session: Session, made_at: Any, pairs: list[tuple[str, torch.Tensor]], modules: dict[int, str]
-    ) -> None:
+    def __init__(self, session: Session, made_at: Callable[[int], _Made | None], named: list[tuple[str, Any]]) -> None:
         self.session = session
         self._made_at = made_at
-        self._modules = modules
+        self._modules = {id(one): name for name, one in reversed(named) if isinstance(one, torch.nn.Module)}
+        pairs = [(name, one) for name, one in named if isinstance(one, torch.Tensor)]
         self._leaf_names = {id(tensor): name for name, tensor in reversed(pairs)}
         self._live = {
             (tensor.grad_fn, tensor.output_nr): (name, tensor) for name, tensor in reversed(pairs) if _has_graph(tensor)

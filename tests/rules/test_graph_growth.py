@@ -1,0 +1,229 @@
+"""graph-growth and hook-growth: what is kept from step to step and only ever grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+START = """
+from collections import deque
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def batch():
+    x = torch.randn(16, 3)
+    return x, x.sum(1, keepdim=True)
+
+
+def step():
+    x, y = batch()
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+"""
+
+BAD = {
+    "list_of_losses": """
+losses = []
+for _ in range(15):
+    losses.append(step())  # <- here
+""",
+    "running_sum": """
+def train():
+    total = 0.0
+    for _ in range(15):
+        total += step()  # <- here
+    return total / 15
+
+print(train().item())
+""",
+    "moving_average": """
+class Meter:
+    def __init__(self):
+        self.average = torch.zeros(())
+
+    def update(self, loss):
+        self.average = 0.9 * self.average + 0.1 * loss  # <- here
+
+meter = Meter()
+for _ in range(15):
+    meter.update(step())
+""",
+    "buffer_of_dicts": """
+class Trainer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.outputs = []
+
+    def training_step(self):
+        loss = step()
+        self.outputs.append({"loss": loss, "size": 16})  # <- here
+
+trainer = Trainer()
+for _ in range(15):
+    trainer.training_step()
+""",
+    "replay": """
+memory = deque(maxlen=1000)
+for _ in range(15):
+    with torch.enable_grad():
+        prediction = model(batch()[0])
+    memory.append((prediction, 1.0))  # <- here
+    step()
+""",
+    "metrics_by_name": """
+history = {"error": []}
+for _ in range(15):
+    step()
+    x, y = batch()
+    history["error"].append((model(x) - y).abs().mean())  # <- here
+""",
+    "sampling_without_steps": """
+def collect(wanted):
+    accepted = torch.empty(0, 1)
+    while len(accepted) < wanted:
+        proposal = model(torch.randn(4, 3))
+        accepted = torch.cat([accepted, proposal])  # <- here
+    return accepted
+
+for _ in range(5):
+    step()
+samples = collect(400)
+""",
+    "hidden_state": """
+cell = nn.RNNCell(3, 4)
+hidden = torch.zeros(16, 4)
+for _ in range(15):
+    x, y = batch()
+    hidden = cell(x, hidden)  # <- here
+    step()
+""",
+}
+
+GOOD = {
+    "numbers": """
+losses, total = [], 0.0
+for _ in range(20):
+    loss = step()
+    losses.append(loss.item())
+    total += loss.detach()
+""",
+    "last_loss_kept": """
+best = None
+for _ in range(20):
+    loss = step()
+    if best is None or loss < best:
+        best = loss
+""",
+    "losses_summed_for_one_backward": """
+for _ in range(8):
+    losses = []
+    for _ in range(30):
+        x, y = batch()
+        losses.append(nn.functional.mse_loss(model(x), y))
+    optimizer.zero_grad()
+    torch.stack(losses).mean().backward()
+    optimizer.step()
+""",
+    "long_episode": """
+for episode in range(6):
+    log_probs = []
+    for _ in range(40 + 20 * episode):
+        log_probs.append(nn.functional.logsigmoid(model(torch.randn(1, 3))).sum())
+    optimizer.zero_grad()
+    (-torch.stack(log_probs).sum()).backward()
+    optimizer.step()
+""",
+    "short_window": """
+window = deque(maxlen=4)
+for _ in range(20):
+    window.append(step())
+""",
+    "evaluation": """
+for epoch in range(6):
+    for _ in range(3):
+        step()
+    errors = []
+    with torch.no_grad():
+        for _ in range(40):
+            x, y = batch()
+            errors.append(nn.functional.mse_loss(model(x), y))
+    print(torch.stack(errors).mean())
+""",
+    "unrolled_cell": """
+cell, readout = nn.LSTMCell(3, 8), nn.Linear(8, 1)
+optimizer = torch.optim.Adam([*cell.parameters(), *readout.parameters()])
+for _ in range(10):
+    h = c = torch.zeros(2, 8)
+    outputs = []
+    for x in torch.randn(30, 2, 3):
+        h, c = cell(x, (h, c))
+        outputs.append(readout(h))
+    optimizer.zero_grad()
+    torch.stack(outputs).pow(2).mean().backward()
+    optimizer.step()
+""",
+}
+
+
+def reports(check_all: Callable[[dict[str, str]], dict[str, Any]], scripts: dict[str, str]) -> dict[str, Any]:
+    return check_all({name: START + text for name, text in scripts.items()})
+
+
+@pytest.fixture(scope="module")
+def bad(check_all: Callable[[dict[str, str]], dict[str, Any]]) -> dict[str, Any]:
+    return reports(check_all, BAD)
+
+
+@pytest.fixture(scope="module")
+def good(check_all: Callable[[dict[str, str]], dict[str, Any]]) -> dict[str, Any]:
+    return reports(check_all, GOOD)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_kept_graph_is_found_where_it_is_kept(bad: dict[str, Any], name: str) -> None:
+    lines = (START + BAD[name]).splitlines()
+    expected = next(number for number, line in enumerate(lines, 1) if "# <- here" in line)
+    found = [(one["rule"], one["line"]) for one in bad[name]["findings"]]
+    assert ("graph-growth", expected) in found
+    assert {rule for rule, _ in found} == {"graph-growth"}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_does_not_grow_is_silent(good: dict[str, Any], name: str) -> None:
+    assert good[name]["findings"] == []
+
+
+def test_hooks_registered_at_every_step(check_all: Callable[[dict[str, str]], dict[str, Any]]) -> None:
+    found = reports(
+        check_all,
+        {
+            "each_step": """
+for _ in range(15):
+    model[0].register_forward_hook(lambda *_: None)  # <- here
+    step()
+""",
+            "removed": """
+for _ in range(15):
+    handle = model[0].register_forward_hook(lambda *_: None)
+    step()
+    handle.remove()
+""",
+            "once": """
+model[0].register_forward_hook(lambda *_: None)
+for _ in range(15):
+    step()
+""",
+        },
+    )
+    assert [one["rule"] for one in found["each_step"]["findings"]] == ["hook-growth"]
+    assert found["removed"]["findings"] == found["once"]["findings"] == []

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
 from gradtrace.model.finding import Level
-
-Job: TypeAlias = Callable[[], int]
+from gradtrace.streams import tell
 
 _EPILOG = """
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by
@@ -31,6 +32,29 @@ app = typer.Typer(
 )
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What a command line asks for. It runs outside of typer, whose error handling is not the script's business."""
+
+    run: Callable[[], int]
+    debug: bool
+
+    def answer(self) -> int:
+        try:
+            return self.run()
+        except GradtraceError:
+            raise
+        except Exception as error:
+            if self.debug:
+                traceback.print_exception(error)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise GradtraceError(
+                f"this is a fault of its own: {reason}, at {place.name}:{place.lineno}; "
+                "please report it with the traceback that --debug shows"
+            ) from error
+
+
 class _RunsScript(TyperCommand):
     """Everything after the script, or after `-m module`, belongs to the script."""
 
@@ -38,9 +62,11 @@ class _RunsScript(TyperCommand):
         takes_value = {name for one in self.params if not getattr(one, "is_flag", True) for name in one.opts}
         at = 0
         while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
-            if args[at] in ("-m", "--module"):
-                return super().parse_args(ctx, [*args[: at + 2], "--", *args[at + 2 :]])
-            at += 2 if args[at] in takes_value else 1
+            end = at + (2 if args[at] in takes_value else 1)
+            names_module = args[at].startswith(("-m", "--module=")) or args[at] == "--module"
+            if names_module and end <= len(args):
+                return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
+            at = end
         return super().parse_args(ctx, args)
 
 
@@ -83,7 +109,7 @@ def check(
 
     options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     level = _level(fail_on)
-    ctx.obj.append(lambda: check(options, level))
+    ctx.obj.append(_Job(lambda: check(options, level), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)
@@ -104,7 +130,7 @@ def show(
 
     options = Options(words or [], module, steps=steps, output=output, color=color, debug=debug)
     wanted = Wanted(to_end, tensor, line)
-    ctx.obj.append(lambda: show(options, wanted))
+    ctx.obj.append(_Job(lambda: show(options, wanted), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)
@@ -129,7 +155,7 @@ def dot(
         raise UsageError(f"--direction {direction}: there are only forward and backward")
     options = Options(words or [], module, steps=steps, output=output, debug=debug)
     wanted = Wanted(to_end, tensor, line)
-    ctx.obj.append(lambda: dot(options, wanted, direction == "forward"))
+    ctx.obj.append(_Job(lambda: dot(options, wanted, direction == "forward"), debug))
 
 
 def _level(name: str) -> Level:
@@ -141,22 +167,22 @@ def _level(name: str) -> Level:
 
 def main() -> None:
     """Entry point of `gradtrace` and of `python -m gradtrace`."""
-    jobs: list[Job] = []
+    jobs: list[_Job] = []
     hook = sys.excepthook
     try:
         code = _parse(jobs)
         # typer has put its own in place, and the script is to find what python gives it
         sys.excepthook = hook
         for job in jobs:
-            code = job()
+            code = job.answer()
     except GradtraceError as error:
-        sys.stderr.write(f"gradtrace: {error}\n")
+        tell(str(error))
         code = ExitCode.ERROR
     sys.exit(code)
 
 
-def _parse(jobs: list[Job]) -> int:
-    """Leaves the job in `jobs`: it runs outside of typer, whose error handling is not the script's business."""
+def _parse(jobs: list[_Job]) -> int:
+    """Leaves the job in `jobs`."""
     try:
         app(obj=jobs)
     except SystemExit as done:

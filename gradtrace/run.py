@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
+from rich.console import Console
+
 from gradtrace import script, streams
-from gradtrace.errors import ExitCode, OutputError, UsageError
+from gradtrace.errors import ExitCode, GradtraceError, OutputError, UsageError
 from gradtrace.model.finding import Ended, Level, Report
 from gradtrace.model.graph import Graph
 
@@ -55,6 +57,8 @@ def check(options: Options, fail_on: Level) -> int:
     program = options.load()
     out = _Out(options, claim=kind == "json")
 
+    # all of it now: later the script's directory comes first on the path
+    from gradtrace.renderers import json, text
     from gradtrace.rules import Judge
     from gradtrace.watch import TORCH_VERSION, Watch
 
@@ -73,10 +77,10 @@ def check(options: Options, fail_on: Level) -> int:
             code,
             watch.remarks,
         )
-        out.write(_render_report(report, kind, out))
+        out.write(json.render(report) if kind == "json" else out.captured(lambda console: text.render(report, console)))
         return code
 
-    return finish(program.run(watch, finish))
+    return finish(program.run(watch, _by_itself(finish)))
 
 
 def exit_code(judge: Any, ended: Ended, backward_calls: int, fail_on: Level) -> int:
@@ -88,14 +92,17 @@ def exit_code(judge: Any, ended: Ended, backward_calls: int, fail_on: Level) -> 
     return ExitCode.OK if backward_calls else ExitCode.NOTHING_TO_CHECK
 
 
-def _render_report(report: Report, kind: str, out: _Out) -> str:
-    if kind == "json":
-        from gradtrace.renderers import json
+def _by_itself(finish: Callable[[Ended], int]) -> Callable[[Ended], int]:
+    """For a script that leaves by `os._exit`: nobody above sees an error then."""
 
-        return json.render(report)
-    from gradtrace.renderers import text
+    def finish_by_itself(ended: Ended) -> int:
+        try:
+            return finish(ended)
+        except GradtraceError as error:
+            streams.tell(str(error))
+            return ExitCode.ERROR
 
-    return out.captured(lambda console: text.render(report, console))
+    return finish_by_itself
 
 
 def show(options: Options, wanted: Wanted) -> int:
@@ -121,7 +128,7 @@ def dot(options: Options, wanted: Wanted, forward: bool) -> int:
 
     def draw(graphs: Sequence[Graph], _: _Out) -> None:
         if dot.write(dot.source(graphs, direction), path, kind) != "dot":
-            sys.stderr.write(f"gradtrace: {path} was laid out by sfdp, since the graph is too large for dot\n")
+            streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
 
     return _picture(options, wanted, _Out(options), draw)
 
@@ -142,14 +149,14 @@ def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Sequ
     def finish(ended: Ended) -> int:
         graphs = snapshots.graphs
         for remark in watch.remarks:
-            sys.stderr.write(f"gradtrace: {remark}\n")
+            streams.tell(remark)
         if not graphs:
-            sys.stderr.write(f"gradtrace: {snapshots.why_nothing()}\n")
+            streams.tell(snapshots.why_nothing())
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
         out.write(render(graphs, out))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return finish(program.run(watch, finish))
+    return finish(program.run(watch, _by_itself(finish)))
 
 
 def _by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:
@@ -165,20 +172,20 @@ class _Out:
         self._path = options.output.absolute() if options.output else None
         if self._path is not None:
             _must_be_writable(self._path)
-        self._claimed: TextIO | None = streams.claim_stdout() if claim and self._path is None else None
+        self._stream: TextIO | None = None
+        if self._path is None:
+            self._stream = streams.claim_stdout() if claim else streams.keep_stdout()
 
     def captured(self, draw: Callable[[Any], None]) -> str:
         """What `draw` prints on a console made for this place."""
-        from rich.console import Console
-
-        stream = self._claimed or sys.__stdout__
-        terminal = self._path is None and stream is not None and not stream.closed and stream.isatty()
+        terminal = self._stream is not None and self._stream.isatty()
         color = terminal and not os.environ.get("NO_COLOR") if self._color is None else self._color
+        columns = os.environ.get("COLUMNS", "")
         console = Console(
-            file=_Encoded(getattr(stream, "encoding", None) if self._path is None else "utf-8"),
+            file=_Encoded(self._stream.encoding if self._stream else "utf-8"),
             force_terminal=color,
             no_color=not color,
-            width=None if terminal else int(os.environ.get("COLUMNS") or 100),
+            width=None if terminal else int(columns) if columns.isdecimal() and int(columns) else 100,
             highlight=False,
             soft_wrap=False,
             legacy_windows=False,
@@ -191,29 +198,16 @@ class _Out:
         if text is None:
             return
         if self._path is not None:
-            write_file(self._path, text)
-        elif self._claimed is not None:
-            streams.deliver(text, self._claimed)
-        elif sys.__stdout__ is not None:
-            streams.flush(sys.stdout)
-            streams.deliver(text, sys.__stdout__)
+            streams.put_file(self._path, text.encode(errors="backslashreplace"))
+        elif self._stream is not None:
+            streams.flush(sys.stdout, sys.__stdout__)
+            streams.deliver(text, self._stream)
 
 
 def _must_be_writable(path: Path) -> None:
     """Said before the run, not after an hour."""
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OutputError(f"cannot write {path}: name a file in a directory that exists and is writable")
-
-
-def write_file(path: Path, text: str) -> None:
-    """Writes beside and then renames: a half-written file never stands there."""
-    beside = path.with_name(f"{path.name}.part")
-    try:
-        beside.write_text(text, encoding="utf-8", errors="backslashreplace")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {path}: {error.strerror}; name another place after -o") from error
 
 
 class _Encoded(io.StringIO):

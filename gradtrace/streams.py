@@ -1,4 +1,4 @@
-"""Keeps stdout clean for a document, such as DOT or JSON, whatever the script prints.
+"""Where results go: into a file, or to a stdout kept clean for a document (DOT, JSON) whatever the script prints.
 
 The script is not to notice: its `sys.stdout` remains the same object with the same encoding and buffering. What changes
 is where file descriptor 1 leads, and with it the output of C code and of child processes.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
 from gradtrace.errors import OutputError
@@ -25,14 +26,30 @@ def claim_stdout() -> TextIO:
     stderr = _duplicate(2)
     os.dup2(stderr, 1)
     os.close(stderr)
-    return open(document, "w", encoding="utf-8", errors="backslashreplace")
+    return open(document, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+
+
+def keep_stdout() -> TextIO | None:
+    """A stdout of our own for later: scripts close theirs or put another in its place. None where it is closed."""
+    stdout = sys.__stdout__
+    if stdout is None:
+        return None
+    return open(_duplicate(1), "w", encoding=stdout.encoding, errors="backslashreplace", closefd=False)
+
+
+def tell(message: str) -> None:
+    """A line for people on stderr, even if the script has closed its own."""
+    flush(sys.stderr)
+    if sys.__stderr__ is not None:
+        with suppress(OSError):
+            os.write(2, f"gradtrace: {message}{os.linesep}".encode(errors="backslashreplace"))
 
 
 def flush(*streams: TextIO | None) -> None:
-    """Flushes what can be flushed: a standard stream may be None, broken or closed."""
-    for stream in filter(None, streams):
-        with suppress(OSError, ValueError):
-            stream.flush()
+    """Flushes what can be flushed: a standard stream may be None, broken, closed or something of the user's."""
+    for stream in streams:
+        with suppress(Exception):
+            stream.flush()  # type: ignore[union-attr]
 
 
 def deliver(text: str, stream: TextIO) -> None:
@@ -45,6 +62,23 @@ def deliver(text: str, stream: TextIO) -> None:
     except OSError as error:
         _abandon(stream)
         raise OutputError(f"cannot write the result to stdout: {error.strerror}; send it to another place") from error
+
+
+def put_file(path: Path, content: bytes) -> None:
+    """Writes beside and renames, so that nobody meets half a file; what is no ordinary file is written to directly."""
+    try:
+        target = path.resolve() if path.is_file() else path
+        if target.exists() and not target.is_file():
+            target.write_bytes(content)
+            return
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            beside.write_bytes(content)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror or error}; name another place after -o") from None
 
 
 def _duplicate(descriptor: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gradtrace.model.construction import Held
 from gradtrace.model.site import Stack
 
 
@@ -16,12 +17,16 @@ class Cut:
     """Where a path to a leaf ended: `op` at `stack` gave a tensor that requires no grad from one that did.
 
     `why` is "detached" (detach, .data, numpy, item), "no_grad" (grad mode was off), "not differentiable" (argmax, a
-    comparison, an integer cast), "copied" (torch.tensor(t)) or "frozen" (nothing that went in required grad).
+    comparison, an integer cast), "copied" (torch.tensor(t)), "constant gradient" (autograd.grad without create_graph),
+    "frozen" (a leaf was told to require no grad) or "unasked" (an optimizer was given a tensor that never required
+    grad).
     """
 
     op: str
     why: str
     stack: Stack
+    #: with "no_grad": where gradients were switched off, as far as a call did that
+    switched: Stack = ()
     #: what was cut off: the user's expression for it, its node (`AddmmBackward0`, "leaf") and its shape, where known
     source: str | None = None
     behind: str = ""
@@ -40,33 +45,54 @@ class Contribution:
     root_node: int
     #: the root was given a gradient of the caller's own: `y.backward(v)`
     with_gradient: bool = False
+    #: which of its node's outputs the root is: rows of one `unbind` have one node
+    root_output: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Keys of the optimizers that hold the leaves which a re-entered graph and its two users lead to."""
+
+    #: below the old operation; elsewhere in the earlier call's graph; in the new part of this call's graph
+    old: frozenset[int] = frozenset()
+    earlier: frozenset[int] = frozenset()
+    new: frozenset[int] = frozenset()
+    #: those that made a step between the two calls
+    stepped: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Reentry:
     """This backward call entered a graph that an earlier call has run through."""
 
-    #: number and place of the earlier call, and the user's expression for its root
+    #: number and place of the earlier call, what it was ("backward", "grad"), and the user's expression for its root
     call: int
     call_stack: Stack
+    call_request: str
     call_root: str
     #: the earlier call freed it (no retain_graph)
     freed: bool
-    #: the operation of the old graph that was entered, and where it was made
+    #: something that the old operation, or one below it, had saved is gone
+    spoilt: bool
+    #: the operation of the old graph that was entered, its number, where it was made, and where the earlier call's
+    #: graph used it
     op: str
+    node: int
     built: Stack
+    used: Stack
+    #: the line that made it has run again since the earlier call: this is a value of the last turn
+    rebuilt: bool
     #: where the operation was made that took it in; empty where the root itself is old
     entry: Stack
     #: that operation was made after the earlier call
     entered_later: bool
+    #: kinds of operations between the root and the old operation, at most a few
+    through: frozenset[str]
     #: the new part of the graph has leaves of its own
     own_leaves: bool
-    #: the new part's leaves and the old part's leaves belong to different optimizers
-    foreign: bool
     #: the old operation computes nothing: a view, of which nothing is spoilt by using it again
     view: bool
-    #: the part entered is only known as part of that call's graph
-    vague: bool = False
+    owners: Owners = Owners()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +122,11 @@ class Backward:
     error: str | None = None
     #: with the error "does not require grad": what cut the paths, nearest first
     cuts: tuple[Cut, ...] = ()
+    #: where that is not known: what may have been the cause, the likeliest first
+    suspects: tuple[Cut, ...] = ()
+    #: all leaves reached were made of values that cuts had left without a graph: `torch.tensor(loss,
+    #: requires_grad=True)`
+    rewrapped: tuple[Cut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +155,8 @@ class Step:
     uses: tuple[Use, ...]
     #: how often the closure was evaluated
     evaluations: int = 0
+    #: numbers of retaining calls whose graph was still alive
+    held: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +190,370 @@ class HooksGrew:
 
 
 @dataclass(frozen=True, slots=True)
+class Overwritten:
+    """A backward call met a tensor that an operation had saved for it and that was written to since."""
+
+    #: what wrote: "in place", "inplace=True", "max_norm", "out=", "step", ".data", "numpy"
+    how: str
+    #: where it was written to, the first time after it was saved; empty where that was not seen
+    written: Stack
+    #: how many writes there were since, as far as they were seen
+    writes: int
+    #: the node that saved it, its name for it (`self`, `weight`, `result`), and where the operation was made
+    op: str
+    saved: str
+    built: Stack
+    #: the user's name for the tensor, if it has one, and its shape
+    name: str
+    shape: tuple[int, ...]
+    #: the backward call
+    stack: Stack
+    root: str
+    #: gradients were off for the write
+    no_grad: bool = False
+    #: the error that torch raised over it; None where torch does not notice and the gradient is silently wrong
+    error: str | None = None
+    #: for "numpy": the user's files
+    files: tuple[str, ...] = ()
+    #: for "inplace=True": what holds the module that wrote
+    module: Held | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An in-place write that autograd refused with an error."""
+
+    #: of what was written to: "leaf", "view of a leaf", "one of several views", "view made under no_grad"
+    target: str
+    #: the function, e.g. `add_`
+    op: str
+    stack: Stack
+    error: str
+    #: the user's name for the leaf, if it has one
+    name: str = ""
+    is_parameter: bool = False
+    #: where the view was made
+    viewed: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NonFinite:
+    """A backward call brought NaN or infinite values to leaves."""
+
+    #: the backward call
+    stack: Stack
+    root: str
+    request: str
+    #: what came to the leaves, "NaN" or "Inf", and names of some of them
+    value: str
+    leaves: tuple[str, ...]
+    #: the node to blame (`SqrtBackward0`), what was wrong there ("zero", "row", "overflow", ...) and where it was made
+    op: str
+    kind: str
+    made: Stack
+    #: the node at which finite gradients became NaN or infinite, and where it was made
+    born_op: str = ""
+    born: Stack = ()
+    #: the value that backward was called on was not finite already
+    lost: bool = False
+    #: a GradScaler looks for such gradients and skips the step
+    scaled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A gradient had the wrong shape, and torch raised an error."""
+
+    #: "nonscalar" (none was given for a tensor of many elements), "argument" (of backward or grad), "assigned" (to
+    #: .grad), "function" (returned by a Function's backward) or "count" (too many or too few of them returned)
+    kind: str
+    #: the call, and the user's expression for its root
+    stack: Stack
+    root: str
+    error: str
+    #: which one, and shapes (or numbers) as text
+    index: int
+    given: str
+    wanted: str
+    #: the node, the `def` of its backward if it is of a custom Function, and where it (or the root) was made
+    op: str = ""
+    backward: Stack = ()
+    made: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DoubleSoftmax:
+    """A backward call ran through a loss that took in what `first` gave, and applied `second` to it."""
+
+    #: "softmax", "sigmoid" or "log_softmax"
+    first: str
+    #: "softmax" or "sigmoid"; "logarithm" where the loss wanted logarithms
+    second: str
+    #: the loss function
+    loss: str
+    #: where `first` was applied, and the loss
+    made: Stack
+    stack: Stack
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """A backward call ran through an operation whose two sides, of as many elements each, were broadcast to more."""
+
+    op: str
+    one: tuple[int, ...]
+    other: tuple[int, ...]
+    result: tuple[int, ...]
+    #: the operation itself made one number of it
+    reduced: bool
+    stack: Stack
+
+
+@dataclass(frozen=True, slots=True)
+class GradMissed:
+    """The user's code read .grad of a tensor through which a backward call ran, but which is no leaf and keeps none."""
+
+    #: where it was read
+    stack: Stack
+    #: the operation that made it, and where
+    op: str
+    made: Stack
+    #: it was made from a leaf that nobody holds: whoever made it took the result for the leaf
+    stray_leaf: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class NotOptimizable:
+    """An optimizer refused a tensor that is no leaf."""
+
+    optimizer: str
+    #: where the optimizer was given it
+    stack: Stack
+    op: str
+    made: Stack
+    shape: tuple[int, ...]
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterReplaced:
+    """A module refused a tensor in the place of its parameter."""
+
+    module: str
+    name: str
+    stack: Stack
+    #: where the parameter was made
+    born: Stack
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """Parameters of an optimizer that never received a gradient in the whole run, all for the same reason.
+
+    `why` is "unused" (no operation took them in), "no_grad" (only with gradients off), "cut" (a path from them ended at
+    `cut`), or "ignored" (what was computed from them went into no loss).
+    """
+
+    why: str
+    #: the user's names, a few of them, and how many parameters
+    names: tuple[str, ...]
+    count: int
+    optimizer: str
+    optimizer_stack: Stack
+    steps: int
+    #: where the module that holds them was made, and its class
+    born: Stack
+    kind: str
+    #: the attribute or variable that holds them, and the files in which it may be used
+    attribute: str = ""
+    files: tuple[str, ...] = ()
+    #: where they were used
+    used: Stack = ()
+    cut: Cut | None = None
+    #: no parameter of the optimizer received a gradient
+    all: bool = False
+    #: a sign that this is meant to be: "picked" (others of the same list are used), "library" (a library made the
+    #: module), "evaluating" (it is in evaluation mode)
+    excuse: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unoptimized:
+    """Parameters that receive gradients turn after turn, but are in no optimizer.
+
+    `why` is "forward" (made anew within forward), "hidden" (held by a plain list, dict or object, so that
+    `parameters()` leaves them out), "converted" (the leaf was replaced by the result of an operation), "late" (made
+    after the optimizer), "copied" (the optimizer holds the parameters of another copy) or "left out".
+    """
+
+    why: str
+    names: tuple[str, ...]
+    count: int
+    turns: int
+    #: where they were made (for "converted": the operation)
+    born: Stack
+    kind: str
+    #: the statement that assigns the container, for "hidden"
+    holder: Stack
+    container: str
+    optimizer: str
+    optimizer_stack: Stack
+    backward: Stack
+
+
+@dataclass(frozen=True, slots=True)
+class FlatGradient:
+    """Parameters whose gradient was exactly zero each time, since all paths to them pass through a flat operation."""
+
+    names: tuple[str, ...]
+    count: int
+    #: the operation (`sign`), where it is, and how often the gradient was looked at
+    op: str
+    stack: Stack
+    turns: int
+    backward: Stack
+    #: the operation is flat only where it is saturated: a ReLU, a clamp
+    saturated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantGradient:
+    """A gradient that is a constant was made a term of a loss, or a loss of its own."""
+
+    #: "grad" (autograd.grad) or "backward" (read from .grad)
+    request: str
+    #: where it was taken, the user's expression of what the gradient was taken of
+    stack: Stack
+    root: str
+    #: where it entered the loss
+    entered: Stack
+    #: the backward call on that loss
+    backward: Stack
+    loss: str
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MixedBatch:
+    """A backward call ran through a computation along the wrong dimension, which mixes the samples of a batch."""
+
+    #: "softmax", "recurrent" or "recurrent, batch first"
+    kind: str
+    #: "softmax", "LSTM", "GRU" or "RNN", and the shape that went in
+    op: str
+    shape: tuple[int, ...]
+    stack: Stack
+    #: where the last entry of the batch was read as the last step
+    taken: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What one backward call added to the gradients of one optimizer's leaves, as seen from that optimizer."""
+
+    call: int
+    stack: Stack
+    root: str
+    #: some of the leaves' names, and how many leaves
+    leaves: tuple[str, ...]
+    count: int
+    #: other optimizers into whose leaves it put gradients as well
+    foreign: frozenset[int] = frozenset()
+    #: others of these that have used theirs in a step already, with the number of the last backward call by then
+    taken: tuple[tuple[int, int], ...] = ()
+    #: the user's code has looked at gradients of this call; at that of a leaf in no optimizer, an input for one
+    read: bool = False
+    input_read: bool = False
+    #: a GradScaler has looked for infinite values in it, and skips the step where it finds some
+    checked: bool = False
+    #: the user's code listens to gradients of this call: hooks, retain_grad
+    heard: bool = False
+    #: where these leaves were first used in the graph of the call
+    entry: Stack = ()
+    #: what is computed from these leaves goes into operations with the others' leaves, or is multiplied with their
+    #: results
+    feeds: bool = False
+    weighs: bool = False
+    #: for a gradient that was cleared: where
+    cleared: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """An optimizer made a step: which backward calls its gradients came from, and which had been cleared unused."""
+
+    optimizer: str
+    key: int
+    stack: Stack
+    #: the calls that this step uses for the first time
+    given: tuple[Given, ...]
+    #: the calls of which everything in its leaves was cleared since its last step, before any step used it
+    lost: tuple[Given, ...]
+    #: the sum also holds what this optimizer had used before
+    stale: bool = False
+    #: its leaves hold no other gradients than those that it used in its last step, made there
+    again: Stack = ()
+    #: no leaf of it has a gradient
+    empty: bool = False
+    #: backward calls since its last step
+    calls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unstepped:
+    """An optimizer made no step in the whole run, though its leaves received gradients."""
+
+    optimizer: str
+    #: the line of calls that gave most to it, and how many calls there were
+    given: Given
+    calls: int
+    #: some other optimizer has used gradients of these calls
+    taken: bool
+    #: steps of other optimizers after its first gradients
+    others: int
+    #: how often its gradients were cleared
+    clears: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clipped:
+    """Gradients were clipped or scaled, and what became of them is known.
+
+    `fate` is "used" (by a step, or by the user's code), "never" (these parameters had no gradient so far), "empty"
+    (they have none at the moment), "spent" (steps had used all of them
+    already), "cleared" (all of them were cleared before a step used them) or "scaled" (a GradScaler removed its scale
+    only afterwards).
+    """
+
+    op: str
+    stack: Stack
+    fate: str
+    #: the step that had used them, the clearing, or the place where the scale was removed
+    then: Stack
+    leaves: tuple[str, ...]
+    count: int
+    #: gradients of leaves in no optimizer among them, which sum several backward calls that nobody cleared: the last of
+    #: these calls, and how many they are
+    strays: Given | None = None
+    summed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """At the end of the run, parameters in no optimizer hold the sum of many calls' gradients, never read nor
+    cleared."""
+
+    given: Given
+    calls: int
+    #: they have the shapes of parameters that an optimizer holds: a copy, a target network
+    twin: bool
+    #: the step that used the other gradients of these calls
+    optimizer: str
+    step: Stack
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The run is over."""
 
@@ -164,4 +561,28 @@ class End:
     held: tuple[int, ...] = ()
 
 
-Event: TypeAlias = Backward | Step | End | Growth | HooksGrew
+Event: TypeAlias = (
+    GradMissed
+    | NotOptimizable
+    | ParameterReplaced
+    | Unreached
+    | Unoptimized
+    | FlatGradient
+    | ConstantGradient
+    | Backward
+    | Step
+    | Overwritten
+    | Refused
+    | End
+    | Growth
+    | HooksGrew
+    | NonFinite
+    | Misfit
+    | DoubleSoftmax
+    | Broadcast
+    | MixedBatch
+    | Fed
+    | Unstepped
+    | Clipped
+    | Collected
+)

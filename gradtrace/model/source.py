@@ -10,12 +10,15 @@ from __future__ import annotations
 import ast
 import linecache
 import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from gradtrace.model.site import Site
 
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
+_GROWING = ("append", "appendleft", "extend", "add", "insert", "push", "put", "update")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -70,6 +73,29 @@ def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
+#: the place among the arguments of an option that is not given by name, for methods and for functions of a module
+_PLACES = {
+    ("retain_graph", "backward", False): 1,
+    ("retain_graph", "backward", True): 2,
+    ("retain_graph", "grad", True): 3,
+    ("create_graph", "backward", False): 2,
+    ("create_graph", "backward", True): 3,
+    ("create_graph", "grad", True): 4,
+}
+
+
+def passed(site: Site, option: str) -> str:
+    """What a call in the statement at `site` gives for an option such as retain_graph; empty where it does not."""
+    found = statement(site.path, site.line)
+    calls = [node for node in _own_nodes(found) if isinstance(node, ast.Call)] if found else []
+    words = [word.value for node in calls for word in node.keywords if word.arg in (option, None)]
+    for node in calls:
+        name = _called(node)
+        of_module = isinstance(node.func, ast.Name) or ast.unparse(node.func) == f"torch.autograd.{name}"
+        words += node.args[_PLACES.get((option, name, of_module), len(node.args)) :][:1]
+    return ast.unparse(words[0]) if words else ""
+
+
 def root_of(site: Site) -> str:
     """The user's expression for what `backward` or `grad` was asked of at `site`; empty where it cannot be told."""
     found = call(site, ("backward", "grad"))
@@ -121,16 +147,115 @@ def _own_nodes(found: ast.stmt) -> list[ast.AST]:
     return nodes
 
 
-def state_attributes(path: str) -> frozenset[str]:
-    """Names of attributes that some function other than `__init__` assigns: they carry state from call to call."""
+def bound(site: Site) -> frozenset[str]:
+    """The variables and attributes that the statement at `site` changes: of `protos[c] = x` this is `protos`, of
+    `mean.mul_(0.9).add_(x)` it is `mean`."""
+    found = statement(site.path, site.line)
+    written = _written(found.value) if isinstance(found, ast.Expr) else ""
+    texts = (written, *assigned(site))
+    return frozenset(text.partition("[")[0] for text in texts if text)
+
+
+def _written(found: ast.expr) -> str:
+    """What an expression writes to in place: `mean` for `mean.mul_(0.9).add_(x)`, otherwise nothing."""
+    at = found
+    while isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr.endswith("_"):
+        at = at.func.value
+    return ast.unparse(at) if at is not found else ""
+
+
+def round_trips(site: Site) -> frozenset[str]:
+    """What the statement at `site` reads and its loop assigns there or further down: values of the last turn."""
+    around, found = loop(site.path, site.line), statement(site.path, site.line)
+    if around is None or found is None:
+        return frozenset()
+    later = [node for node in ast.walk(around) if isinstance(node, ast.stmt) and node.lineno >= found.lineno]
+    return reads(site) & frozenset().union(*(bound(replace(site, line=node.lineno)) for node in later))
+
+
+def state_reads(site: Site) -> frozenset[str]:
+    """Attributes that carry state from call to call and that the statement at `site` reads, itself or through a local
+    variable (`h, c = self.state`)."""
+    found = statement(site.path, site.line)
+    names = reads(site)
+    state, containers = _state(site.path)
+    for earlier in _function_statements(site):
+        if isinstance(earlier, ast.Assign) and found is not None and earlier.lineno < found.lineno:
+            whole = earlier.value.value if isinstance(earlier.value, ast.Subscript) else earlier.value
+            if isinstance(whole, ast.Attribute) and names & bound(replace(site, line=earlier.lineno)):
+                names |= {ast.unparse(whole)}
+    return frozenset(text for text in names if "." in text and text.rpartition(".")[2] in state | containers)
+
+
+def stored(site: Site, attributes: Collection[str]) -> int | None:
+    """The line that puts what the statement at `site` makes into one of these attributes: its own, or a later one of
+    the same function (`self.hidden = hidden`)."""
+    found, made = statement(site.path, site.line), bound(site)
+    if found is None:
+        return None
+    if made & set(attributes):
+        return found.lineno
+    for later in _function_statements(site):
+        at = replace(site, line=later.lineno)
+        if later.lineno > found.lineno and bound(at) & set(attributes) and reads(at) & made:
+            return later.lineno
+    return None
+
+
+def stores_away(site: Site) -> bool:
+    """Whether the statement puts its value into an attribute or container: `self.adj = ...`, `rows.append(...)`."""
+    found = statement(site.path, site.line)
+    if isinstance(found, ast.Expr):
+        return True
+    targets = found.targets if isinstance(found, ast.Assign) else []
+    return any(not isinstance(leaf, ast.Name) for target in targets for leaf in _leaves(target))
+
+
+def hands_on(site: Site) -> bool:
+    """Whether the statement takes the value of the call it is in: `x = f()`, `return f()`."""
+    return isinstance(statement(site.path, site.line), (ast.Assign, ast.AnnAssign, ast.Return))
+
+
+def plain_value(site: Site) -> str:
+    """Of a statement that assigns one variable's value to one other name (`self.hidden = hidden`), that variable."""
+    found = statement(site.path, site.line)
+    plain = isinstance(found, ast.Assign) and len(assigned(site)) == 1 and isinstance(found.value, ast.Name)
+    return found.value.id if plain else ""  # type: ignore[union-attr]
+
+
+def grows(path: str, name: str) -> bool:
+    """Whether elements are added to this variable or attribute somewhere: `losses.append(loss)`."""
     index = _index(path)
-    found: set[str] = set()
+    target = _Target(name.rpartition(".")[2], "." in name)
+    return any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _GROWING
+        and _ends_with(node.func.value, target)
+        for node in (index.parent if index else ())
+    )
+
+
+def _function_statements(site: Site) -> list[ast.stmt]:
+    found = statement(site.path, site.line)
+    function = _ancestor(site.path, found, _FUNCTIONS) if found is not None else None
+    return [node for node in ast.walk(function) if isinstance(node, ast.stmt)] if function is not None else []
+
+
+@lru_cache(maxsize=256)
+def _state(path: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of attributes that some function other than `__init__` assigns, and of those that some function adds to."""
+    index = _index(path)
+    assigned, grown = set(), set()
     for node in index.parent if index else ():
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             function = _ancestor(path, node, _FUNCTIONS)
             if getattr(function, "name", "") != "__init__":
-                found.add(node.attr)
-    return frozenset(found)
+                assigned.add(node.attr)
+        elif isinstance(node, ast.Call) and _called(node) in _GROWING and isinstance(node.func, ast.Attribute):
+            holder = node.func.value
+            grown.add(holder.attr if isinstance(holder, ast.Attribute) else "")
+    return frozenset(assigned), frozenset(grown)
 
 
 def _ancestor(path: str, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast.AST | None:
@@ -196,8 +321,7 @@ class _Target(NamedTuple):
 def _keeps(node: ast.AST, name: _Target, container: bool) -> int:
     """How well a node fits the line that adds to `name`: 1 is best, 0 not at all."""
     if container and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        adds = node.func.attr in ("append", "appendleft", "extend", "add", "insert", "push", "put", "update")
-        return int(adds and _ends_with(node.func.value, name))
+        return int(node.func.attr in _GROWING and _ends_with(node.func.value, name))
     if isinstance(node, ast.AugAssign):
         return int(_ends_with(node.target, name))
     if not isinstance(node, ast.Assign):
@@ -222,3 +346,141 @@ def call_of(path: str, method: str) -> int | None:
     index = _index(path)
     calls = (node for node in (index.parent if index else ()) if isinstance(node, ast.Call))
     return min((node.lineno for node in calls if _called(node) == method), default=None)
+
+
+def uncalled(path: str, method: str) -> int | None:
+    """The first line that names a method and forgets to call it: `optimizer.zero_grad`."""
+    index = _index(path)
+    found = (node for node in (index.parent if index else ()) if isinstance(node, ast.Expr))
+    return min((node.lineno for node in found if getattr(node.value, "attr", None) == method), default=None)
+
+
+def functions(path: str) -> list[tuple[ast.AST, str]]:
+    """Every node of a file with the name of the function that holds it; empty at the top."""
+    index = _index(path)
+    holders = ((node, _ancestor(path, node, _FUNCTIONS)) for node in (index.parent if index else ()))
+    return [(node, getattr(holder, "name", "")) for node, holder in holders]
+
+
+def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
+    """The line of the only `return` of the function defined on `line` (or decorated there), and the expressions that it
+    returns."""
+    index = _index(path)
+    function = next(
+        (
+            node
+            for node in (index.parent if index else ())
+            if isinstance(node, ast.FunctionDef)
+            and line in (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
+        ),
+        None,
+    )
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function else []
+    if len(found) != 1 or found[0].value is None:
+        return None
+    value = found[0].value
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    return found[0].lineno, tuple(ast.unparse(part) for part in parts)
+
+
+def assigned_at(path: str, within: int, name: str) -> int | None:
+    """The only line of the function that holds line `within` which assigns to `name`."""
+    function = _ancestor(path, statement(path, within) or ast.Pass(), _FUNCTIONS)
+    targets = (node for node in ast.walk(function) if isinstance(node, ast.Name)) if function else iter(())
+    lines = {node.lineno for node in targets if node.id == name and isinstance(node.ctx, ast.Store)}
+    return lines.pop() if len(lines) == 1 else None
+
+
+_OFF = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def gradients_off(path: str, line: int) -> int | None:
+    """The line of the `with torch.no_grad():` around a statement, or of the decorator of its function, that turns
+    gradients off."""
+    at: ast.AST | None = statement(path, line)
+    while at is not None:
+        if isinstance(at, (ast.With, ast.AsyncWith)) and any(_turns_off(item.context_expr) for item in at.items):
+            return at.lineno
+        if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return next((one.lineno for one in at.decorator_list if _turns_off(one)), None)
+        at = _ancestor(path, at, (ast.With, ast.AsyncWith, *_FUNCTIONS))
+    return None
+
+
+def _turns_off(found: ast.expr) -> bool:
+    return any(getattr(node, "attr", getattr(node, "id", "")) in _OFF for node in ast.walk(found))
+
+
+def mentions(path: str, name: str) -> bool:
+    """Whether the code of a file uses an attribute or variable of this name for more than to set it up.
+
+    To initialise its weights in a constructor (`self.norm.weight`) is no use; its name in a string is one.
+    """
+    index = _index(path)
+    for node in index.parent if index else ():
+        if isinstance(node, ast.Constant) and node.value == name:
+            return True
+        if getattr(node, "attr", getattr(node, "id", None)) == name and isinstance(
+            getattr(node, "ctx", None), ast.Load
+        ):
+            setup = getattr(_ancestor(path, node, _FUNCTIONS), "name", "").lstrip("_").startswith(("init", "reset"))
+            if not (setup and index and isinstance(index.parent[node], ast.Attribute)):
+                return True
+    return False
+
+
+def attribute_set(path: str, cls: str, name: str) -> ast.stmt | None:
+    """The statement of class `cls` that first assigns to its attribute `name`."""
+    index = _index(path)
+    found = [
+        at
+        for node in (index.parent if index else ())
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store) and index
+        if isinstance(at := index.parent[node], (ast.Assign, ast.AnnAssign))
+        if getattr(_ancestor(path, node, (ast.ClassDef,)), "name", "") == cls
+    ]
+    return min(found, key=lambda at: at.lineno, default=None)
+
+
+def set_before(site: Site, name: str) -> int | None:
+    """The last line of the function around `site`, before that, which gives `name` a value without a gradient step."""
+    before = (node for node in _around(site) if isinstance(node, ast.Assign) and node.lineno < site.line)
+    lines = [
+        node.lineno for node in before if name in bound(replace(site, line=node.lineno)) and not _graded(node.value)
+    ]
+    return max(lines, default=None)
+
+
+def graded(site: Site) -> str:
+    """The variable of the function around `site` whose .grad is read there although nothing asks for one; else empty."""
+    statements = _around(site)
+    asked = {
+        ast.unparse(node.value) for node in _attributes(statements) if node.attr.startswith(("requires_grad", "retain"))
+    }
+    names = {text for node in statements for text in _graded(node)} - asked
+    asking = (ast.unparse(node) for node in statements if isinstance(node, ast.Assign))
+    names -= {text.partition(" = ")[0] for text in asking if "requires_grad" in text or "Parameter(" in text}
+    return next((name for name in sorted(names) if set_before(site, name)), "")
+
+
+def _graded(found: ast.AST) -> set[str]:
+    """The variables whose .grad an expression or statement reads."""
+    grads = (node for node in ast.walk(found) if isinstance(node, ast.Attribute) and node.attr == "grad")
+    return {ast.unparse(node.value) for node in grads if isinstance(node.value, (ast.Name, ast.Attribute))}
+
+
+def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
+    return (node for found in statements for node in ast.walk(found) if isinstance(node, ast.Attribute))
+
+
+def _around(site: Site) -> list[ast.stmt]:
+    """The statements of the function around `site`; at the top of a file all of it."""
+    index = _index(site.path)
+    return _function_statements(site) or (list(index.by_line.values()) if index else [])
+
+
+def listed(site: Site) -> tuple[str, ...]:
+    """The variables in lists among the arguments of the calls at `site`: `image` in `Adam([image])`."""
+    found = statement(site.path, site.line)
+    lists = [node for node in _own_nodes(found) if isinstance(node, ast.List)] if found else []
+    return tuple(ast.unparse(one) for node in lists for one in node.elts if isinstance(one, (ast.Name, ast.Attribute)))

@@ -22,6 +22,7 @@ from gradtrace.errors import OutputError
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState
 from gradtrace.model.source import line_text
 from gradtrace.renderers import wording
+from gradtrace.streams import put_file
 
 Direction: TypeAlias = Literal["forward", "backward"]
 
@@ -316,7 +317,7 @@ def write(source: str, path: Path, format: str, seconds: float = 60) -> str:
     started = monotonic()
     for engine, options, limit in (("dot", [], seconds / 2), ("sfdp", ["-Goverlap=scale", "-Gsplines=line"], seconds)):
         try:
-            _put(path, _picture(engine, [f"-T{format}", *options], source, limit - (monotonic() - started), path))
+            put_file(path, _picture(engine, [f"-T{format}", *options], source, limit - (monotonic() - started), path))
         except subprocess.TimeoutExpired:
             continue
         return engine
@@ -334,20 +335,3 @@ def _picture(engine: str, options: Sequence[str], source: str, seconds: float, p
         said = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit status {done.returncode}"]
         raise OutputError(f"cannot draw {path}: {engine}: {said[0]}")
     return done.stdout
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Writes beside and renames, so that nobody meets half a file; what is no ordinary file is written to directly."""
-    try:
-        target = path.resolve() if path.is_file() else path
-        if target.exists() and not target.is_file():
-            target.write_bytes(content)
-            return
-        beside = target.with_name(f".{target.name}.{os.getpid()}")
-        try:
-            beside.write_bytes(content)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None

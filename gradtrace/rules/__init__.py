@@ -8,7 +8,7 @@ import pkgutil
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradtrace.model.events import Backward, Event
+from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding
 from gradtrace.rules.base import Rule
 
@@ -17,7 +17,9 @@ def all_rules() -> tuple[type[Rule], ...]:
     """Every rule, by name."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
     kinds = {kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)}
-    return tuple(sorted((kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule), key=lambda kind: kind.id))
+    return tuple(
+        sorted((kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule), key=lambda kind: kind.id)
+    )
 
 
 class Judge:
@@ -32,8 +34,9 @@ class Judge:
         for rule in self._rules:
             for finding in rule.see(event):
                 self._add(finding)
-                if isinstance(event, Backward) and event.error:
-                    self._explained.add(event.error)
+                error = getattr(event, "error", None)
+                if error:
+                    self._explained.add(error)
 
     def explains(self, exception: str | None) -> bool:
         """Whether a finding is about this exception ("RuntimeError: message")."""
@@ -51,4 +54,12 @@ class Judge:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The worst first, then in the order of their first occurrence."""
-        return tuple(sorted(self._findings.values(), key=lambda finding: -finding.level))
+        covered = {
+            (other, *at)
+            for rule in self._rules
+            for name, *at in self._findings
+            if name == rule.id
+            for other in rule.covers
+        }
+        found = (finding for key, finding in self._findings.items() if key not in covered)
+        return tuple(sorted(found, key=lambda finding: -finding.level))

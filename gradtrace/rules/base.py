@@ -20,13 +20,20 @@ class Rule(ABC):
     #: public name
     id: ClassVar[str]
     level: ClassVar[Level]
+    #: rules that say the same thing less well where they find something at the same line
+    covers: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def see(self, event: Event) -> Iterable[Finding]:
         """The findings that this event completes."""
 
     def finding(
-        self, stack: Stack, message: str, help: str, related: Iterable[tuple[Stack, str]] = (), level: Level | None = None
+        self,
+        stack: Stack,
+        message: str,
+        help: str,
+        related: Iterable[tuple[Stack, str]] = (),
+        level: Level | None = None,
     ) -> list[Finding]:
         """A finding at the innermost frame of `stack`, or nothing where that is unknown.
 

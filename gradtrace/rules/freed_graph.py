@@ -3,8 +3,8 @@
 Why it bites
     A backward call frees what the graph saved, unless retain_graph=True. If a tensor of that graph gets into the next
     computation (a hidden state, a reused `fake`, a loss built before the loop), the next call fails with "Trying to
-    backward through the graph a second time" -- at the call, not at the line that carried the tensor over. Where the graph
-    saved nothing (only additions), there is no error, and the old part silently gets its gradient twice.
+    backward through the graph a second time" -- at the call, not at the line that carried the tensor over. Where the
+    graph saved nothing (only additions), there is no error, and the old part silently gets its gradient twice.
 
 Bad
     for x, y in chunks:
@@ -23,15 +23,25 @@ where nothing else is in the graph; or, where nothing new was built, at the call
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Event, Reentry
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import carried_by_attribute, expression, shared_depth, within
+from gradtrace.rules.places import Carried, carrier, expression, maker, shared_depth, within
 
 _ERROR = "backward through the graph a second time"
+
+#: operations that take one part of a tensor, and those that may stand between it and the root all the same
+_PARTS = frozenset(
+    "SelectBackward0 SliceBackward0 UnbindBackward0 IndexBackward0 IndexSelectBackward0 GatherBackward0 SplitBackward0 "
+    "SplitWithSizesBackward0".split()
+)
+_PLAIN = _PARTS | frozenset(
+    "SumBackward0 SumBackward1 MeanBackward0 MeanBackward1 SqueezeBackward0 SqueezeBackward1 ViewBackward0".split()
+)
 
 
 class FreedGraph(Rule):
@@ -45,26 +55,31 @@ class FreedGraph(Rule):
         freed = [one for one in event.reentries if one.freed]
         if failed and not freed:
             return self._unexplained(event)
-        if not failed:
-            freed = [one for one in freed if not one.view and event.error is None]
-        if not freed:
+        if event.error is None:
+            freed = [one for one in freed if _is_outdated(one)]
+        if not freed or (event.error and not failed):
             return []
         return self._explain(event, _cause(freed), failed)
 
     def _explain(self, event: Backward, found: Reentry, failed: bool) -> list[Finding]:
-        line, why, mend = _diagnose(event, found)
-        outcome = "fails" if failed else "runs through it once more without an error, because it saved nothing"
-        request = expression(event.stack, event.root)
+        place = _diagnose(event, found)
+        if not failed:
+            outcome = (
+                "no error comes up, because nothing was saved there, but the values are those from before the step"
+            )
+        else:
+            outcome = f"so {_call(event)} fails" if event.root else "so this call fails"
         return self.finding(
-            line,
-            f"{why}; the {_call(event.request)} on {request} {outcome}",
-            mend,
+            place.stack,
+            f"{place.what}, {outcome}",
+            place.mend,
             (
                 (found.entry, "the freed graph enters the new computation here"),
-                (found.built, f"this part of the graph ({found.op}) was built here"),
+                (found.used, f"the graph of {expression(found.call_stack, found.call_root)} took it in here"),
+                (found.built, f"the part that is needed again was built here ({found.op})"),
                 (found.call_stack, "this call freed it"),
                 (event.stack, "this call needs it again"),
-                (line[1:], "called from here"),
+                (place.stack[1:], "called from here"),
             ),
             Level.ERROR if failed else Level.WARNING,
         )
@@ -77,56 +92,163 @@ class FreedGraph(Rule):
         )
 
 
-def _cause(freed: list[Reentry]) -> Reentry:
-    """The entry to tell of: one that computes something, and the first of the old graph's makers."""
-    return min(freed, key=lambda one: (one.view and not one.built, not one.entry))
-
-
-def _diagnose(event: Backward, found: Reentry) -> tuple[Stack, str, str]:
+class _Place(NamedTuple):
     """The line to blame, what happened there, and the mend."""
-    root = expression(event.stack, found.call_root)
-    freed_by = f"backward of {root}" if found.call_root else "an earlier call"
-    if found.entered_later and found.own_leaves:
-        carried = carried_by_attribute(found.entry, found.built)
-        line = carried or within(found.entry, shared_depth(found.entry, event.stack))
-        return (
-            line,
-            f"a tensor of the graph that {freed_by} has freed is carried into a new computation",
-            "detach() what is carried over (`state = state.detach()`), or, if the gradient should flow through both, "
-            "make one loss of them and call backward once",
+
+    stack: Stack
+    what: str
+    mend: str
+
+
+def _is_outdated(one: Reentry) -> bool:
+    """A second run through it raises no error, but an optimizer has changed the parameters it was computed from."""
+    return not one.view and one.entered_later and bool(one.owners.old & one.owners.stepped)
+
+
+def _cause(freed: list[Reentry]) -> Reentry:
+    """The entry to tell of: one where something is gone, and rather what comes from the last turn."""
+    return min(freed, key=lambda one: (not one.spoilt, not one.rebuilt, not one.entry))
+
+
+def _diagnose(event: Backward, found: Reentry) -> _Place:
+    again = found.call_stack == event.stack and not found.rebuilt
+    if again and _takes_part(event, found):
+        return _keep(event, found)
+    if _earlier_strays(found):
+        runs = f"the backward of {expression(found.call_stack, found.call_root)} runs on from here into {{part}}, and frees that graph"
+        return _stray(found.used, found, runs)
+    if _this_strays(found):
+        freed = f"whose graph the backward of {expression(found.call_stack, found.call_root)} has freed"
+        return _stray(
+            found.entry, found, f"{expression(event.stack, event.root)} runs on from here into {{part}} and {freed}"
         )
-    if found.entered_later or _apart(event, found):
-        line = within(found.built, shared_depth(found.built, event.stack))
-        return (
-            line,
-            f"this part of the graph is built once, but {freed_by} has freed it and nothing computes it anew",
-            "compute it again before each backward call (inside the loop or closure): keep the inputs, not the results",
-        )
-    if found.foreign and found.entry:
-        line = within(found.entry, shared_depth(found.entry, found.built))
-        return (
-            line,
-            f"{expression(event.stack, event.root)} also hangs on the graph of {root}, whose backward frees it",
-            "detach() what enters here (or compute it under torch.no_grad()), since this loss trains other parameters",
-        )
-    return (
-        found.call_stack,
-        f"this call frees the graph that {expression(event.stack, event.root)} still needs",
-        "add the losses up and call backward once (or ask autograd.grad for all inputs in one call); "
-        "or pass retain_graph=True here, to the *first* call",
+    carried = carrier(found.entry, found.built) if found.rebuilt else None
+    if again or (found.call_stack == event.stack and not found.own_leaves and not carried):
+        return _built_once(event, found)
+    if (
+        not found.entered_later
+        or event.stack[:1] == found.entry[:1]
+        or (found.call_request, event.request) == ("grad", "backward")
+    ):
+        return _keep(event, found)
+    return _carried(event, found, carried)
+
+
+def _takes_part(event: Backward, found: Reentry) -> bool:
+    """The same call asks row after row, or input after input, of one graph: nothing is to be computed anew."""
+    if not found.entry:
+        return event.request == "grad" or found.op in _PARTS
+    parts = found.through <= _PLAIN and not found.through.isdisjoint(_PARTS)
+    return parts or not found.entered_later or (event.request == "grad" and not found.own_leaves)
+
+
+def _earlier_strays(found: Reentry) -> bool:
+    """The earlier call ran through parameters that another optimizer is to train: the one of this call."""
+    owners = found.owners
+    trained = bool(owners.old and owners.stepped) and not owners.old & owners.stepped
+    return trained and bool(found.used) and (found.entered_later or not owners.new - owners.old)
+
+
+def _this_strays(found: Reentry) -> bool:
+    """This call runs through parameters that the earlier call is there to train, on the way to those of its own."""
+    owners = found.owners
+    of_others = bool(owners.new) and not owners.new & owners.old
+    trained = owners.old <= owners.stepped if owners.stepped else not owners.earlier
+    return bool(found.entry) and bool(owners.old) and of_others and trained
+
+
+def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
+    line = within(stack, shared_depth(stack, found.built))
+    name = next(iter(_names(line, found)), "")
+    part = f"`{name}`, which it is not there to train" if name else "a part that it is not there to train"
+    return _Place(
+        line,
+        what.format(part=part),
+        f"cut it off here: {f'`{name}.detach()`' if name else 'detach() what enters'}, or compute that under "
+        "torch.no_grad()",
     )
 
 
-def _apart(event: Backward, found: Reentry) -> bool:
-    """The same line calls backward on the same root again and again: the graph was built before that loop."""
-    again = not found.entry and event.request == "backward" and found.call_stack == event.stack
-    depth = shared_depth(found.built, event.stack)
-    if not again or not depth:
-        return False
-    here, made = event.stack[-depth], found.built[-depth]
-    loop = source.loop(here.path, here.line)
-    return loop is not None and not source.in_loop(loop, made.line)
+def _built_once(event: Backward, found: Reentry) -> _Place:
+    line = maker(found.built, shared_depth(found.built, event.stack))
+    made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
+    return _Place(
+        line,
+        f"{made or 'this part of the graph'} is computed once, and its first use frees its graph",
+        "compute it inside the loop or closure, before each backward call; or, if it is not to be trained, detach() it",
+    )
 
 
-def _call(request: str) -> str:
-    return "autograd.grad call" if request == "grad" else "backward call"
+def _keep(event: Backward, found: Reentry) -> _Place:
+    again = found.call_stack == event.stack
+    if found.call_request == "grad" and event.request == "backward":
+        mend = "pass create_graph=True here if the loss is to act through this gradient, otherwise retain_graph=True"
+    elif event.request == "grad" and again and not found.entry:
+        mend = (
+            "ask for all of it in one call, torch.autograd.grad takes a list of inputs; or pass retain_graph=True here"
+        )
+    elif event.request == "grad" or again:
+        mend = "pass retain_graph=True here, or, if these are losses, add them up and call backward once"
+    else:
+        both = f"`({found.call_root} + {event.root}).backward()`"
+        simple = found.call_root.isidentifier() and event.root.isidentifier() and found.call_root != event.root
+        mend = f"call backward once{f', {both}' if simple else ''}; or pass retain_graph=True here, to the *first* call"
+    what = f"this call frees a graph that {'it needs again when it comes round' if again else 'is needed again'}"
+    return _Place(found.call_stack, what, mend)
+
+
+def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place:
+    stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
+    names = carried.names if carried else _names(stack, found)
+    graph = f"the graph of {expression(found.call_stack, found.call_root)}, which that backward call has freed"
+    if names == (event.root,):
+        return _Place(
+            stack,
+            f"`{event.root}` still holds the losses of earlier turns, whose graph is freed",
+            f"call backward on the new loss alone, and add up numbers: `{event.root} += loss.item()`",
+        )
+    if not names:
+        return _Place(
+            stack, f"what enters here still hangs on {graph}", f"detach() what is carried over; or, {_TOGETHER}"
+        )
+    listed = " and ".join(f"`{name}`" for name in names)
+    if source.grows(stack[0].path, names[0]):
+        mend = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
+        return _Place(stack, f"{listed} still holds tensors of {graph}", mend)
+    hang = "hangs" if len(names) == 1 else "hang"
+    nodes = {one.node for one in event.reentries if (one.built, one.entry) == (found.built, found.entry)}
+    several = len(nodes) > 1 and carried is not None and "[" not in names[0]
+    mend = f"{_detaching(stack, names, several)}; or, {_TOGETHER}"
+    return _Place(stack, f"{listed} still {hang} on {graph}", mend)
+
+
+_TOGETHER = "to train through both, add the losses up and call backward once"
+
+
+def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
+    """What to type so that these are carried over without their graph. `several` tensors may go by one name."""
+    stored = source.plain_value(stack[0])
+    if stored:
+        return f"store it without its graph: `{names[0]} = {stored}.detach()`"
+    detached = ", ".join(f"{name}.detach()" for name in names)
+    if several and len(names) == 1:
+        detached = f"tuple(part.detach() for part in {names[0]})"
+    return f"cut it loose before it is used again: `{', '.join(names)} = {detached}`"
+
+
+def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
+    """What the user calls the tensors that were built earlier and enter here; empty if that cannot be told."""
+    if not line:
+        return ()
+    read = source.reads(line[0]) | source.state_reads(line[0])
+    mixed = tuple(text for text in source.assigned(line[0]) if text.partition("[")[0] in read)
+    last = sorted(source.round_trips(line[0])) if found.rebuilt else []
+    made = [name for site in found.built for name in source.assigned(site) if name in read]
+    grown = sorted(name for name in read if source.grows(line[0].path, name))
+    return mixed or tuple([*last, *made, *grown][:1])
+
+
+def _call(event: Backward) -> str:
+    if event.request == "grad":
+        return f"autograd.grad of `{event.root}`" if event.root else "the autograd.grad call"
+    return f"`{event.root}.backward()`" if event.root.replace(".", "").isidentifier() else "the backward call"

@@ -39,7 +39,9 @@ class GraphGrowth(Rule):
         holder = event.holder.replace("[]", "[...]")
         saved = f" with {event.bytes / 1000:,.1f} kB of saved tensors" if event.bytes else ""
         size = f"{event.nodes:,} nodes{saved}"
-        grows = f", {event.per_step:,} nodes more with each step" if event.per_step else " and grows with every iteration"
+        grows = (
+            f", {event.per_step:,} nodes more with each step" if event.per_step else " and grows with every iteration"
+        )
         kept = _kept(event)
         return self.finding(
             kept or event.made,

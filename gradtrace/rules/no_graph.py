@@ -1,8 +1,8 @@
 """backward() or autograd.grad() on a tensor that has no graph.
 
 Why it bites
-    Something between the parameters and the loss cut the path: detach(), .data, .item(), NumPy, torch.no_grad(), argmax, a
-    comparison, torch.tensor(t), or parameters that are all frozen. torch names the loss, not the cut.
+    Something between the parameters and the loss cut the path: detach(), .data, .item(), NumPy, torch.no_grad(),
+    argmax, a comparison, torch.tensor(t), or parameters that are all frozen. torch names the loss, not the cut.
 
 Bad
     pred = model(x).argmax(1)
@@ -17,20 +17,25 @@ The finding is at the operation that cut the path.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from gradtrace.model.events import Backward, Cut, Event
+from gradtrace.model import source
+from gradtrace.model.events import Backward, Cut, Event, Step
 from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
 
 _ERROR = "does not require grad and does not have a grad_fn"
+_INPUT = "One of the differentiated Tensors does not require grad"
 
 _MENDS = {
     "detached": "keep the tensor itself here: numbers, .data and detached tensors carry no graph",
     "copied": "use torch.stack or torch.cat on the tensors: {op} copies their values alone",
-    "no_grad": "run this with gradients on: torch.no_grad() (or inference_mode, set_grad_enabled(False)) is active here",
+    "no_grad": "take what is to be trained out of torch.no_grad() (inference_mode, set_grad_enabled(False))",
     "not differentiable": "use something differentiable here: {op} has no gradient",
     "frozen": "leave requires_grad on for the parameters that are to be trained",
+    "unasked": "make it with requires_grad=True, or call requires_grad_() on it, before the optimizer gets it",
 }
 
 
@@ -38,32 +43,91 @@ class NoGraph(Rule):
     id = "no-graph"
     level = Level.ERROR
 
+    def __init__(self) -> None:
+        #: the last backward call, if all that it reached was made of values without a graph
+        self._idle: Backward | None = None
+
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, Backward) or event.error is None or _ERROR not in event.error:
+        if isinstance(event, Step):
+            idle, self._idle = self._idle, None
+            return self._put_back(idle, event) if idle and event.optimizer and not event.uses else []
+        if not isinstance(event, Backward):
             return []
+        if event.error is None:
+            told = event.request == "backward" and all(cut.why in _MENDS for cut in event.rewrapped)
+            self._idle = event if event.rewrapped and told else None
+        elif _ERROR in event.error or _INPUT in event.error:
+            return self._explain(event)
+        return []
+
+    def _explain(self, event: Backward) -> list[Finding]:
+        if any(cut.why not in _MENDS for cut in event.cuts):
+            return []  # a constant gradient is told of by missing-create-graph
         request = expression(event.stack, event.root)
         cut = next(iter(event.cuts), None)
+        name = source.graded(event.stack[0]) if event.stack and not cut else ""
+        if name and not (event.suspects and event.suspects[0].why == "unasked"):
+            return self._unasked(event, event.stack, name)
+        cut = cut or next(iter(event.suspects), None)
         if cut is None:
             return self.finding(
                 event.stack,
                 f"{request} has no graph: nothing that went into it requires grad",
                 "make it from parameters with requires_grad=True, in torch operations",
             )
+        if cut.why == "unasked" and (given := source.listed(cut.stack[0])):
+            return self._unasked(event, cut.stack, given[0])
+        return self._cut(cut, f"{request} has no graph", event, "this call finds no graph")
+
+    def _put_back(self, event: Backward, step: Step) -> list[Finding]:
+        """The loss was cut off and told to require grad again: no error, and no parameter gets a gradient."""
+        what = f"{expression(event.stack, event.root)} is cut off from the parameters of {step.optimizer}, which get no gradient"
+        return self._cut(event.rewrapped[0], what, event, "this call reaches none of them")
+
+    def _cut(self, cut: Cut, what: str, event: Backward, role: str) -> list[Finding]:
+        place = _place(cut)
         return self.finding(
-            cut.stack,
-            f"{request} has no graph: {_what(cut)}",
+            place,
+            f"{what}: {_what(cut)}",
             _MENDS[cut.why].format(op=cut.op),
             (
+                (cut.stack, _what(cut)),
                 *((other.stack, _what(other)) for other in event.cuts[1:]),
-                (event.stack, "this call finds no graph"),
-                (cut.stack[1:], "called from here"),
+                (event.stack, role),
+                (place[1:], "called from here"),
             ),
         )
+
+    def _unasked(self, event: Backward, stack: Stack, name: str) -> list[Finding]:
+        line = source.set_before(stack[0], name)
+        return self.finding(
+            (replace(stack[0], line=line), *stack[1:]) if line else stack,
+            f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
+            f"make it with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
+            ((stack, f"`{name}` was handed over here"), (event.stack, "this call finds no graph")),
+        )
+
+
+def _place(cut: Cut) -> Stack:
+    """Where the path was cut; with gradients off, where they were switched off."""
+    if cut.why != "no_grad":
+        return cut.stack
+    for depth, site in enumerate(cut.stack):
+        line = source.gradients_off(site.path, site.line)
+        if line is not None:
+            return (_at(site, line), *cut.stack[depth + 1 :])
+    return cut.switched or cut.stack
+
+
+def _at(site: Site, line: int) -> Site:
+    return replace(site, line=line, column=None, end_line=None, end_column=None)
 
 
 def _what(cut: Cut) -> str:
     if cut.why == "frozen":
         return "the parameters it depends on are frozen here"
     if cut.why == "no_grad":
-        return f"{cut.op} ran with gradients off here"
-    return f"{cut.op} cut the path to the parameters here"
+        return f"{cut.op} ran with gradients off"
+    if cut.why == "unasked":
+        return f"{cut.op} was given a tensor that does not require grad"
+    return f"{cut.op} cut the path to the parameters"

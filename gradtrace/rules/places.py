@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import NamedTuple
+
 from gradtrace.model import source
+from gradtrace.model.events import Given
 from gradtrace.model.site import Site, Stack
 
 
@@ -31,20 +35,64 @@ def within(stack: Stack, depth: int) -> Stack:
     return stack[at:]
 
 
-def carried_by_attribute(entry: Stack, built: Stack) -> Stack:
-    """Where an attribute carries a tensor from one call to the next: the frames from the line that stores it, if that
-    line also reads its old value (`self.memory = self.memory + new`), else from the line that reads it; empty if none
-    does."""
+def maker(stack: Stack, depth: int) -> Stack:
+    """The frames from the line that is to run again if a tensor is to be made anew: a helper that returns it is as good
+    as its call, a line that stores it away is the place itself."""
+    found = within(stack, depth)
+    while len(found) > max(depth, 1) and not source.stores_away(found[0]) and source.hands_on(found[1]):
+        found = found[1:]
+    return found
+
+
+class Carried(NamedTuple):
+    """The frames from the line that carries a tensor from one turn to the next, and the user's names for it."""
+
+    stack: Stack
+    names: tuple[str, ...]
+
+
+def carrier(entry: Stack, built: Stack) -> Carried | None:
+    """How what was `built` in the last turn enters this one at `entry`; None where no variable is seen to carry it."""
+    return _by_attribute(entry, built) or _by_loop(entry, built)
+
+
+def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
+    """The line that stores the attribute (`self.hidden = hidden`), else the line that reads it."""
     for depth, site in enumerate(entry):
-        state = source.state_attributes(site.path)
-        carried = {text for text in source.reads(site) if "." in text and text.rpartition(".")[2] in state}
-        if not carried:
-            continue
-        for depth_built, maker in enumerate(built):
-            if carried & set(source.assigned(maker)) & source.reads(maker):
-                return built[depth_built:]
-        return entry[depth:]
-    return ()
+        carried = source.state_reads(site)
+        for depth_built, maker in enumerate(built if carried else ()):
+            line = source.stored(maker, carried)
+            if line is not None:
+                stack = (_moved(maker, line), *built[depth_built + 1 :])
+                return Carried(stack, _in_order(stack[0], carried))
+        if carried & source.reads(site):
+            return Carried(entry[depth:], tuple(sorted(carried & source.reads(site))))
+    return None
+
+
+def _by_loop(entry: Stack, built: Stack) -> Carried | None:
+    """The line of a loop that reads what it or a later line assigned in the last turn (`out, h = cell(x, h)`), or the
+    line that mixes the old value of a variable into the new one (`mean = 0.9 * mean + 0.1 * x`)."""
+    shared = shared_depth(entry, built)
+    for depth in range(1, shared + 1):
+        names = source.round_trips(entry[-depth]) if entry[-depth] == built[-depth] else frozenset()
+        if names:
+            return Carried(entry[-depth:], _in_order(entry[-depth], names) or tuple(sorted(names)))
+    if not shared:
+        return None
+    reader, maker = entry[-shared], built[-shared:]
+    names = source.bound(maker[0]) & source.reads(maker[0]) & source.reads(reader)
+    return Carried(maker, _in_order(maker[0], names) or tuple(sorted(names))) if names else None
+
+
+def _in_order(site: Site, names: Collection[str]) -> tuple[str, ...]:
+    """Those of the names that the statement assigns, as it lists them."""
+    return tuple(dict.fromkeys(text for text in source.assigned(site) if text.partition("[")[0] in names))
+
+
+def _moved(site: Site, line: int) -> Site:
+    """The same frame at another of its lines."""
+    return site if line == site.line else Site(site.path, line, site.function, in_module_call=site.in_module_call)
 
 
 def describe(site: Site) -> str:
@@ -53,5 +101,16 @@ def describe(site: Site) -> str:
 
 
 def expression(stack: Stack, root: str) -> str:
-    """`` `loss.backward()` `` in the user's words, as far as they are known."""
+    """`` `loss` ``, the root of a backward call in the user's words, as far as they are known."""
     return f"`{root}`" if root else "this tensor"
+
+
+def names_of(names: tuple[str, ...], count: int) -> str:
+    """A few names of many, in words."""
+    shown = ", ".join(f"`{name}`" for name in names[:2] if name) or f"{count} parameters"
+    return shown if count <= 2 else f"{shown} and {count - 2} more"
+
+
+def leaves_of(one: Given) -> str:
+    """The leaves that a call gave gradients to."""
+    return names_of(one.leaves, one.count)

@@ -22,18 +22,18 @@ and zero_grad() anywhere between two steps are fine.
 from __future__ import annotations
 
 import ast
-from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gradtrace.model import source
 from gradtrace.model.events import Event, Step, Use
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import shared_depth
+from gradtrace.rules.places import expression, shared_depth
 
-#: accumulation windows looked at before a first one that is too short is called a fault
-_WINDOWS = 3
+#: accumulation windows looked at before uneven ones are called a fault
+_WINDOWS = 4
 
 
 class StaleGrad(Rule):
@@ -42,37 +42,42 @@ class StaleGrad(Rule):
 
     def __init__(self) -> None:
         #: sizes of the first accumulation windows, by the step's and the backward's place
-        self._windows: dict[tuple[Stack, Stack], deque[int]] = {}
+        self._windows: dict[tuple[Stack, Stack], list[int]] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Step):
             return []
         for use in sorted(event.uses, key=lambda use: -use.count):
-            found = self._used_before(event, use) or self._from_before_the_loop(event, use)
+            found = self._from_before_the_loop(event, use) or self._used_before(event, use)
             if found:
                 return found
-        return self._short_first_window(event)
+        return self._uneven_windows(event)
 
     def _used_before(self, step: Step, use: Use) -> list[Finding]:
         fresh = use.contributions[use.used :]
         if not use.used or not fresh:
             return []
-        last = fresh[-1]
-        within_step = use.used_stack == step.stack or step.evaluations > 1
-        where = "before this backward call" if not step.evaluations else "at the start of the closure"
-        who = f"`{step.optimizer}.step`" if step.optimizer else "the update by hand"
-        message = (
-            f"{who} uses a sum of {len(use.contributions)} backward calls in the gradient of {_names(use)}, "
-            f"of which {use.used} had been used already: nothing cleared the gradients in between"
-        )
+        last, name = fresh[-1], _optimizer(step)
+        uncalled = source.uncalled(last.stack[0].path, "zero_grad") if last.stack else None
+        where = "before this backward call" if len(fresh) == 1 else "after the step"
+        where = "at the start of the closure" if step.evaluations else where
+        clear = f"`{name}.zero_grad()`" if name else f"`{use.leaves[0]}.grad = None`, or zero_grad() of its module,"
+        who = f"`{name}.step()`" if name else f"`{step.optimizer}.step()`" if step.optimizer else "the update by hand"
         return self.finding(
-            last.stack,
-            message,
-            f"clear the gradients {where}: {_clearing(step, use)}",
+            (replace(last.stack[0], line=uncalled),) if uncalled else last.stack,
+            f"{who} uses a sum of {len(use.contributions)} backward calls in the gradient of {_names(use)}, of which "
+            f"{use.used} had been used by an earlier step: nothing cleared it in between",
+            "call it: zero_grad() with parentheses" if uncalled else f"put {clear} {where}",
             (
-                (use.used_stack, "an earlier step used the gradient here" if not within_step else "used here, each time"),
-                *((one.stack, f"`{one.root}` had been added to it here") for one in use.contributions[: use.used][-2:]),
-                *((one.stack, f"`{one.root}` added to it as well") for one in fresh[:-1][-2:]),
+                (
+                    use.used_stack,
+                    "the step that used it already" if use.used_stack != step.stack else "used here, each time",
+                ),
+                *(
+                    (one.stack, f"{expression(one.stack, one.root)} was added before that")
+                    for one in use.contributions[: use.used][-2:]
+                ),
+                *((one.stack, f"{expression(one.stack, one.root)} was added since") for one in fresh[-3:]),
                 (step.stack, "this step uses the sum"),
             ),
         )
@@ -80,38 +85,45 @@ class StaleGrad(Rule):
     def _from_before_the_loop(self, step: Step, use: Use) -> list[Finding]:
         """The first step of a loop finds a gradient that a backward call outside of the loop has left behind."""
         last = use.contributions[-1]
-        if use.used or not _inside_loop_of(step.stack, last.stack):
+        if (use.used and use.used_stack[:1] == step.stack[:1]) or not _inside_loop_of(step.stack, last.stack):
             return []
         left = [one for one in use.contributions[:-1] if not _inside_loop_of(step.stack, one.stack)]
-        if not left:
+        if not left or len(left) < use.used:
             return []
         return self.finding(
-            left[0].stack,
-            f"the gradient that `{left[0].root or 'this call'}` leaves behind in {_names(use)} is added to that of the first "
-            "training step",
+            left[-1].stack,
+            f"the gradient that {expression(left[-1].stack, left[-1].root)} leaves behind in {_names(use)} is added to that of the first "
+            "step of a loop",
             "clear the gradients after this backward call (model.zero_grad()), or take them with torch.autograd.grad",
-            ((last.stack, "the first training step adds its own gradient here"), (step.stack, "and uses the sum here")),
+            ((last.stack, "the loop adds its own gradient here"), (step.stack, "and this step uses the sum")),
         )
 
-    def _short_first_window(self, step: Step) -> list[Finding]:
-        """Of all accumulation windows the first has one backward call less: the counter is off by one."""
+    def _uneven_windows(self, step: Step) -> list[Finding]:
+        """Some accumulation windows have more backward calls than the first: they begin with what an epoch left over."""
         use = max(step.uses, key=lambda use: use.count, default=None)
         if use is None or use.used or not step.optimizer or len({one.stack for one in use.contributions}) != 1:
             return []
-        sizes = self._windows.setdefault((step.stack, use.contributions[0].stack), deque(maxlen=_WINDOWS + 1))
-        if len(sizes) == _WINDOWS + 1:
+        calls = use.contributions[0].stack
+        sizes = self._windows.setdefault((step.stack, calls), [])
+        if len(sizes) == _WINDOWS:
             return []
         sizes.append(len(use.contributions))
-        first, *others = sizes
-        guard = _counter(step.stack)
-        if len(sizes) <= _WINDOWS or set(others) != {first + 1} or first + 1 < 3 or not guard:
+        first, most = sizes[0], max(sizes)
+        guard = _counter(step.stack) if len(sizes) == _WINDOWS else ()
+        if not guard or set(sizes) != {first, most} or not 1 < first < most < 2 * first:
             return []
+        off_by_one = sizes[1:] == [first + 1] * (_WINDOWS - 1)
+        if off_by_one:
+            what = f"the first step sums {first} backward calls, each later one {most}: the counter is off by one, and what"
+            mend = f"count so that each window has {most} calls"
+        else:
+            what = f"steps sum {first} backward calls, but some {most}: what"
+            mend = "make a step, or clear the gradients, after the last batch of an epoch as well"
         return self.finding(
             guard,
-            f"the first step sums {first} backward calls, each later one {first + 1}: the counter of the accumulation "
-            "window is off by one, and gradients left at the end of an epoch get into the next",
-            f"count from the other end in `{source.line_text(*guard[0].place)}`, so that each window has {first + 1} calls",
-            ((use.contributions[0].stack, "the calls that are summed"), (step.stack, "the step that uses the sum")),
+            f"{what} an epoch leaves over is added to the first window of the next one",
+            f"{mend}; the test is `{source.line_text(*guard[0].place)}`",
+            ((calls, "the calls that are summed"), (step.stack, "the step that uses the sum")),
             Level.WARNING,
         )
 
@@ -121,11 +133,12 @@ def _names(use: Use) -> str:
     return shown if use.count <= 2 else f"{shown} and {use.count - 2} more"
 
 
-def _clearing(step: Step, use: Use) -> str:
-    leaf = use.leaves[0]
-    if not step.optimizer:
-        return f"`{leaf}.grad = None` or model.zero_grad()"
-    return f"zero_grad() of the optimizer or module that holds `{leaf}`"
+def _optimizer(step: Step) -> str:
+    """What the user calls the optimizer: `opt` in `opt.step()`, also in `scaler.step(opt)`."""
+    found = source.call(step.stack[0], ("step",)) if step.stack and step.optimizer else None
+    if found is None or not isinstance(found.func, ast.Attribute):
+        return ""
+    return ast.unparse(found.args[0] if found.args and not step.evaluations else found.func.value)
 
 
 def _inside_loop_of(step: Stack, call: Stack) -> bool:
@@ -147,5 +160,3 @@ def _counter(stack: Stack) -> Stack:
             header = type(site)(site.path, found.lineno, site.function)
             return (header, *stack[depth + 1 :])
     return ()
-
-

@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
-from gradtrace.model.events import Backward, End, Event
+from gradtrace.model import source
+from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
@@ -30,15 +32,23 @@ from gradtrace.rules.places import expression
 _FOLLOWED = 64
 
 
+@dataclass(slots=True)
 class _Line:
     """What became of the graphs that the retaining calls of one line kept."""
 
-    def __init__(self, first: Backward) -> None:
-        self.first = first
-        #: calls not entered yet: number to whether the graph outlived the turn
-        self.pending: OrderedDict[int, bool] = OrderedDict()
-        self.needed = 0
-        self.calls = 0
+    stack: Stack
+    option: str
+    root: str
+    calls: int = 0
+    #: calls not entered since: number to whether an optimizer made a step while the graph was kept
+    pending: OrderedDict[int, bool] = field(default_factory=OrderedDict)
+    #: of those entered: by a later call of this line, or by other calls
+    by_itself: int = 0
+    by_others: int = 0
+
+    @property
+    def outlived(self) -> int:
+        return sum(self.pending.values())
 
 
 class UnneededRetain(Rule):
@@ -51,37 +61,53 @@ class UnneededRetain(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Backward):
             self._follow(event)
+        elif isinstance(event, Step):
+            for line in self._lines.values():
+                line.pending.update((number, True) for number in event.held if number in line.pending)
         elif isinstance(event, End):
             return [finding for line in self._lines.values() for finding in self._judge(line)]
         return []
 
     def _follow(self, event: Backward) -> None:
-        for line in self._lines.values():
-            for number in event.entered:
-                line.needed += line.pending.pop(number, None) is not None
-        if not (event.retain_graph or event.create_graph) or event.error is not None:
+        place, option = _asked(event) if (event.retain_graph or event.create_graph) and not event.error else ((), "")
+        for key, line in self._lines.items():
+            entered = sum(line.pending.pop(number, None) is not None for number in event.entered)
+            if key == place[:1]:
+                line.by_itself += entered
+            else:
+                line.by_others += entered
+        if not place:
             return
-        line = self._lines.setdefault(event.stack[:1], _Line(event))
-        for number in line.pending:
-            line.pending[number] |= number in event.held
+        line = self._lines.setdefault(place[:1], _Line(place, option, event.root))
         line.calls += 1
         line.pending[event.number] = False
         if len(line.pending) > _FOLLOWED:
             line.pending.popitem(last=False)
 
     def _judge(self, line: _Line) -> list[Finding]:
-        outlived = sum(line.pending.values())
-        if not line.pending or (line.needed and not outlived):
+        asked, request = f"{line.option}=True", expression(line.stack, line.root)
+        if not line.by_itself and not line.by_others:
+            message = f"{asked} keeps the graph of {request} in memory, but no later call uses it"
+            return self.finding(line.stack, message, f"leave {asked} out")
+        if line.by_others or line.outlived < 2 or line.option != "retain_graph":
             return []
-        option = "create_graph=True" if line.first.create_graph else "retain_graph=True"
-        request = expression(line.first.stack, line.first.root)
-        if line.needed:
-            message = (
-                f"{option} keeps the graph of {request} after the last call that needs it: {line.needed} of {line.calls} calls "
-                f"were followed by another, {outlived} graphs were still held in the next turn for nothing"
-            )
-            mend = f"keep the graph for all but the last call: `{option.replace('True', 'i + 1 < n')}`"
-        else:
-            message = f"{option} keeps the graph of {request} in memory, but no later call uses it"
-            mend = f"drop {option}"
-        return self.finding(line.first.stack, message, mend)
+        return self.finding(
+            line.stack,
+            f"{asked} keeps the graph of {request} after the last call that needs it: of {line.calls} calls "
+            f"{line.by_itself} were followed by another, but {line.outlived} graphs were held at a later step for nothing",
+            "keep it for all but the last call of each turn: `retain_graph=i + 1 < n`",
+        )
+
+
+def _asked(event: Backward) -> tuple[Stack, str]:
+    """The frames from the line that asks for the graph to be kept, and the option; empty where a library asks."""
+    option = "create_graph" if event.create_graph else "retain_graph"
+    name = option
+    for depth, site in enumerate(event.stack):
+        value = source.passed(site, name)
+        if not value:
+            break
+        if not value.isidentifier() or value == "True":
+            return event.stack[depth:], option
+        name = value
+    return (event.stack, option) if name != option else ((), "")

@@ -15,14 +15,28 @@ import torch.autograd.graph
 from gradtrace.model.events import End, Event
 from gradtrace.watch import warning
 from gradtrace.watch.backward import Calls
+from gradtrace.watch.births import Births
+from gradtrace.watch.clips import Clips
+from gradtrace.watch.constants import Constants
 from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.flat import FlatGradients
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.growth import GrowthWatcher
+from gradtrace.watch.hidden import HiddenWrites
+from gradtrace.watch.inplace import Writes
+from gradtrace.watch.layouts import Layouts
+from gradtrace.watch.leaves import Leaves
+from gradtrace.watch.ledger import Ledger
+from gradtrace.watch.losses import Losses
 from gradtrace.watch.mode import Mode
-from gradtrace.watch.observer import Observer
+from gradtrace.watch.observer import Observer, overriding
+from gradtrace.watch.reach import Reach
 from gradtrace.watch.session import Session
+from gradtrace.watch.shapes import GradientShapes
 from gradtrace.watch.snapshot import Snapshots
 from gradtrace.watch.steps import HandWritten, Steps
+from gradtrace.watch.unowned import Unowned
+from gradtrace.watch.values import Values
 
 TORCH_VERSION = str(torch.__version__)
 
@@ -56,13 +70,14 @@ class Watch:
     ) -> None:
         session = self._session = Session(listener, Frames(user_roots), debug)
         cuts = Cuts(session)
-        observers = self._observers = list[Observer]([cuts])
-        self._steps = Steps(session, observers, stop_after)
-        observers += [HandWritten(session, self._steps), GrowthWatcher(session)]
+        self._steps = Steps(session, stop_after)
         if snapshots is not None:
             snapshots.attach(session, cuts)
-            observers.append(snapshots)
-        self._calls = Calls(session, self._steps, cuts, observers)
+            self._observers: list[Observer] = [cuts, snapshots]
+        else:
+            self._observers = [cuts, *_for_rules(session, self._steps, cuts)]
+        self._steps.told_after = overriding(self._observers, "after_step")
+        self._calls = Calls(session, self._steps, cuts, self._observers)
         self._open = ExitStack()
 
     def __enter__(self) -> Watch:
@@ -72,15 +87,21 @@ class Watch:
             opened.callback(session.guarded, self._end)
             opened.enter_context(_engine(self._calls))
             opened.enter_context(self._steps.watched())
-            opened.enter_context(warning.placed(session.frames))
+            for observer in self._observers:
+                opened.enter_context(observer.watched())
+            opened.enter_context(warning.placed())
             self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
+            opened.enter_context(self._mode.overlooked())
             self._open = opened.pop_all()
         _watching.append(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         _watching.remove(self)
-        self._open.close()
+        try:
+            self._open.close()
+        finally:
+            self._session.abandon()
 
     def abandon(self) -> None:
         """In a forked child, a worker that loads data for one: nobody will ask for what is seen there."""
@@ -90,7 +111,7 @@ class Watch:
     def _end(self) -> None:
         for observer in self._observers:
             self._session.guarded(observer.at_end)
-        self._session.emit(End(held=self._calls.held()))
+        self._session.emit(End(held=self._session.held()))
 
     @property
     def backward_calls(self) -> int:
@@ -104,6 +125,29 @@ class Watch:
     def remarks(self) -> tuple[str, ...]:
         """What the reader must know about the watching itself."""
         return tuple(self._session.remarks)
+
+
+def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
+    """What `check` watches beyond backward calls and steps; a picture does without."""
+    hidden, births = HiddenWrites(session), Births(session)
+    reach = Reach(session, births, cuts)
+    return [
+        HandWritten(session, steps),
+        GrowthWatcher(session),
+        Ledger(session, steps, Clips(session)),
+        hidden,
+        Writes(session, hidden),
+        Values(session),
+        GradientShapes(session),
+        Losses(session),
+        Layouts(session),
+        births,
+        Leaves(session, births),
+        Constants(session),
+        Unowned(session, births, reach),
+        reach,
+        FlatGradients(session),
+    ]
 
 
 @contextmanager

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import sys
-import weakref
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
 from gradtrace.model import source
-from gradtrace.model.events import Backward, Contribution, Reentry
+from gradtrace.model.events import Backward, Contribution
 from gradtrace.model.site import Stack
 from gradtrace.watch import walk
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.gradients import Leaf
-from gradtrace.watch.observer import Observer
-from gradtrace.watch.session import Session
+from gradtrace.watch.observer import Observer, overriding
+from gradtrace.watch.reentry import reentries
+from gradtrace.watch.session import Session, out_of_reach
 from gradtrace.watch.steps import Steps
-
-#: retaining calls watched for life
-_RECENT = 256
-_REENTRIES = 12
 
 FREED = "Trying to backward through the graph a second time"
 NO_GRAPH = "does not require grad and does not have a grad_fn"
@@ -35,15 +30,15 @@ class Calls:
 
     def __init__(self, session: Session, steps: Steps, cuts: Cuts, observers: Sequence[Observer]) -> None:
         self.cuts = cuts
-        self.observers = observers
+        self.told_before = overriding(observers, "before_backward")
+        self.told_after = overriding(observers, "after_backward")
         self._session = session
         self._steps = steps
         self._active = False
-        self._retaining: deque[weakref.ref[walk.Mark]] = deque(maxlen=_RECENT)
 
     def wrap(self, engine: Engine) -> Engine:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            if self._active or torch.compiler.is_compiling() or not self._session.in_watched_thread():
+            if self._active or out_of_reach() or not self._session.in_watched_thread():
                 return engine(t_outputs, *args, **kwargs)
             call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
             self._active = True
@@ -68,11 +63,6 @@ class Calls:
         stack, leaf.updated = leaf.updated, ()
         self._steps.update(tensor, leaf, stack)
 
-    def held(self) -> tuple[int, ...]:
-        """Numbers of retaining calls whose graph is alive now."""
-        alive = (ref() for ref in self._retaining)
-        return tuple(mark.call for mark in alive if mark is not None)
-
     def _begin(self, frame: Any, outputs: Sequence[Any], args: Any, kwargs: Any) -> BackwardCall:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
@@ -84,10 +74,7 @@ class Calls:
         if end > start:
             self._session.created.append((call, start, end))
 
-    def remember_retaining(self, mark: walk.Mark) -> None:
-        self._retaining.append(weakref.ref(mark))
-
-    def created_at(self, nodes: Sequence[Any]) -> set[int]:
+    def created_at(self, nodes: Iterable[Any]) -> set[int]:
         """Numbers of the calls that created some of these nodes as a graph of gradients."""
         if not self._session.created:
             return set()
@@ -108,63 +95,57 @@ class BackwardCall:
         self.number = session.next_call()
         self.stack = session.frames.stack(frame)
         self.accumulates = bool(given.get("accumulate_grad"))
+        self.request = "backward" if self.accumulates else "grad"
         self.retain, self.create = bool(given.get("retain_graph")), bool(given.get("create_graph"))
         self.start = session.sequence()
         roots = walk.roots_of(outputs)
         self.root_node = roots[0]._sequence_nr() if roots else -1
+        self.root_output = getattr(next(iter(outputs), None), "output_nr", 0)
         self.root = source.root_of(self.stack[0]) if self.stack else ""
         # a scalar root has no gradient worth telling of: torch fills in a one
         self.with_gradient = any(isinstance(tensor, torch.Tensor) and tensor.dim() > 0 for tensor in outputs)
-        self.held = calls.held()
-        for observer in calls.observers:
-            session.guarded(observer.before_backward, self, frame, outputs)
+        self.held = session.held()
         found = walk.visit(roots)
         inputs = given.get("inputs") or ()
         self._visit = walk.restrict(found, inputs) if inputs else found
-        self._cuts = calls.cuts.behind(outputs) if not roots else ()
+        for told in calls.told_before:
+            session.guarded(told, self, frame, outputs)
+        self._note_cuts(outputs if not roots else inputs)
         self._mark()
         self._prepare_leaves(frame)
+
+    def _note_cuts(self, tensors: Sequence[Any]) -> None:
+        cuts = self._calls.cuts
+        self._cuts = cuts.behind([one for one in tensors if not getattr(one, "requires_grad", True)])
+        self._suspects = cuts.suspects() if self.root_node < 0 and not self._cuts else ()
+        self._rewrapped = cuts.rewrapped(self._visit.leaves) if self._visit.leaves and self._visit.whole else ()
 
     def numbers(self) -> set[int]:
         """The sequence numbers of the nodes it ran through."""
         return {node._sequence_nr() for node in self._visit.nodes}
 
+    @property
+    def nodes(self) -> Sequence[Any]:
+        """The nodes that the call runs through, as far as they were walked."""
+        return list(self._visit.nodes)
+
+    @property
+    def leaves(self) -> Sequence[torch.Tensor]:
+        """The leaves that the walk reached, or those of them that gradients are asked for."""
+        return self._visit.leaves
+
     def _mark(self) -> None:
         visit, session = self._visit, self._session
         self.entered = {mark.call for mark in visit.kept} | {mark.call for _, _, mark in visit.old}
         self.entered |= self._calls.created_at(visit.nodes)
-        mark = walk.Mark(self.number, self.stack, self.root, self.retain, self.start)
+        if not visit.whole:
+            self.entered |= set(self.held)
+        mark = walk.Mark(self.number, self.request, self.stack, self.root, self.retain, self.start)
         mark.owners = session.owners(visit.leaves)
-        self.reentries = tuple(self._reentries(mark))
         self._own_mark = mark
         walk.stamp(visit.nodes, mark)
         if self.retain:
-            self._calls.remember_retaining(mark)
-
-    def _reentries(self, own: walk.Mark) -> list[Reentry]:
-        visit, trail = self._visit, self._session.trail
-        if not visit.old:
-            return []
-        found = []
-        ancestry = walk.Ancestry(visit)
-        for user, node, mark in walk.distinct(visit.old):
-            entry, carried = ancestry.entry(user, node, mark.number)
-            found.append(
-                Reentry(
-                    call=mark.call,
-                    call_stack=mark.stack,
-                    call_root=mark.root,
-                    freed=not mark.failed,
-                    op=type(carried).__name__,
-                    built=trail.find(carried._sequence_nr()),
-                    entry=trail.find(entry._sequence_nr()) if entry is not None else (),
-                    entered_later=entry is not None and entry._sequence_nr() >= mark.number,
-                    own_leaves=ancestry.has_leaves_since(mark.number),
-                    foreign=bool(own.owners and mark.owners) and not own.owners & mark.owners,
-                    view=type(node).__name__ in walk.VIEWS,
-                )
-            )
-        return found[:_REENTRIES]
+            session.retains(mark)
 
     def _prepare_leaves(self, frame: Any) -> None:
         if not self.accumulates:
@@ -182,8 +163,9 @@ class BackwardCall:
 
     def _finish(self, error: BaseException | None) -> None:
         session = self._session
-        for observer in self._calls.observers:
-            session.guarded(observer.after_backward, self, error)
+        self.reentries = reentries(self._visit, session, failed=error is not None)
+        for told in self._calls.told_after:
+            session.guarded(told, self, error)
         end = session.sequence()
         session.trail.add(self.start, end, self.stack)
         self._own_mark.failed = error is not None
@@ -193,7 +175,7 @@ class BackwardCall:
         session.emit(
             Backward(
                 number=self.number,
-                request="backward" if self.accumulates else "grad",
+                request=self.request,
                 stack=self.stack,
                 root=self.root,
                 root_node=self.root_node,
@@ -207,20 +189,28 @@ class BackwardCall:
                 repeated_stack=repeated_stack,
                 error=_first_line(error),
                 cuts=self._cuts,
+                suspects=self._suspects,
+                rewrapped=self._rewrapped,
             )
         )
 
     def _accumulate(self) -> tuple[tuple[str, ...], Stack]:
-        own = Contribution(self.number, self.stack, self.root, self.root_node, self.with_gradient)
+        own = Contribution(
+            self.number, self.stack, self.root, self.root_node, self.with_gradient, root_output=self.root_output
+        )
         repeated: list[str] = []
         earlier: Stack = ()
         for tensor, leaf in self._known:
-            before = [one for one in leaf.contributions[leaf.used :] if one.root_node == self.root_node]
+            before = [one for one in leaf.contributions[leaf.used :] if _same_root(one, own)]
             if before and not self.with_gradient and not before[-1].with_gradient and self.root_node >= 0:
                 repeated.append(leaf.name)
                 earlier = before[-1].stack
             self._session.gradients.after_backward(tensor, leaf, own)
         return tuple(repeated), earlier
+
+
+def _same_root(one: Contribution, other: Contribution) -> bool:
+    return (one.root_node, one.root_output) == (other.root_node, other.root_output)
 
 
 def _first_line(error: BaseException | None) -> str | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from gradtrace.model.events import Cut
 from gradtrace.model.site import Stack
-from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.session import Session
 
 Tensor = torch.Tensor
@@ -28,6 +28,7 @@ _LEAVING = {
     Tensor.numpy: "numpy()",
     Tensor.__float__: "float()",
     Tensor.__int__: "int()",
+    Tensor.__index__: "int()",
     Tensor.__array__: "numpy()",
 }
 _COPYING = {torch.tensor: "torch.tensor()", torch.as_tensor: "torch.as_tensor()", Tensor.new_tensor: "new_tensor()"}
@@ -39,6 +40,24 @@ _NO_CUT = {
     Tensor.grad.__get__,  # type: ignore[union-attr]
     Tensor.requires_grad_,
 }
+#: give several tensors, of which some or all may end a path
+_SEVERAL = (
+    *(
+        torch.max,
+        torch.min,
+        torch.topk,
+        torch.sort,
+        torch.kthvalue,
+        torch.median,
+        torch.mode,
+        torch.cummax,
+        torch.cummin,
+    ),
+    *(Tensor.max, Tensor.min, Tensor.topk, Tensor.sort, Tensor.kthvalue, Tensor.median, Tensor.mode),
+    *(torch.unbind, torch.split, torch.chunk, torch.meshgrid, torch.unique, Tensor.unbind, Tensor.split, Tensor.chunk),
+    *(torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.lstm_cell, Tensor.unique),
+    torch.nn.functional.multi_head_attention_forward,
+)
 _COMPARISONS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 
 
@@ -48,23 +67,55 @@ class Cuts(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._known: dict[int, tuple[weakref.ref[torch.Tensor], tuple[Cut, ...]]] = {}
-        #: the last places where a value left torch (`item()`, `numpy()`): what comes back of it has no history
-        self._left: deque[Cut] = deque(maxlen=_FEW)
+        #: the last places where a value left torch (`item()`, `numpy()`), and the value if it is a number: what comes
+        #: back of it has no history
+        self._left: deque[tuple[Cut, object]] = deque(maxlen=_FEW)
+        #: where the values of tensors lie that were detached of late
+        self._aliases: deque[tuple[int, Cut]] = deque(maxlen=_MANY)
         #: places where leaves were frozen
         self._frozen: dict[Stack, Cut] = {}
+        #: where gradients were last switched off
+        self._switched: Stack = ()
+        self._on = True
 
     def of(self, tensor: torch.Tensor) -> tuple[Cut, ...]:
         ref, cuts = self._known.get(id(tensor), (None, ()))
         return cuts if ref is not None and ref() is tensor else ()
 
     def behind(self, tensors: Sequence[Any]) -> tuple[Cut, ...]:
-        """What cut the paths behind these tensors; where no cut is known, what may have: the last first."""
-        known = tuple(cut for tensor in tensors if isinstance(tensor, torch.Tensor) for cut in self.of(tensor))
-        return known or tuple(reversed(self._left)) or tuple(self._frozen.values())[-_FEW:]
+        """What cut the paths behind these tensors, as far as that was seen."""
+        return tuple(cut for tensor in tensors if isinstance(tensor, Tensor) for cut in self.of(tensor))[:_FEW]
+
+    def suspects(self) -> tuple[Cut, ...]:
+        """What may have cut a path where that was not seen, the likeliest first."""
+        given = ((ref(), cut) for ref, cut in self.session.unasked)
+        unasked = [cut for tensor, cut in given if tensor is not None and not tensor.requires_grad]
+        left = [cut for cut, _ in reversed(self._left)]
+        return (*unasked, *left, *list(self._frozen.values())[-_FEW:])
+
+    def rewrapped(self, leaves: Sequence[torch.Tensor]) -> tuple[Cut, ...]:
+        """What cut the paths behind leaves that were made of what was left; empty where one of them is a leaf in its
+        own right."""
+        if any(isinstance(leaf, torch.nn.Parameter) for leaf in leaves) or self.session.owners(leaves):
+            return ()
+        found = [self.of(leaf) or self._alias(leaf) for leaf in leaves]
+        return tuple(cut for cuts in found for cut in cuts)[:_FEW] if all(found) else ()
+
+    def _alias(self, leaf: torch.Tensor) -> tuple[Cut, ...]:
+        place = _place(leaf)
+        return tuple(cut for at, cut in self._aliases if at == place)[-1:]
 
     def functions(self) -> Mapping[Any, Handler]:
         freezing = (Tensor.requires_grad.__set__, Tensor.requires_grad_)  # type: ignore[attr-defined]
-        return dict.fromkeys(_LEAVING, self._leaves_torch) | dict.fromkeys(freezing, self._freeze)
+        return {
+            **dict.fromkeys(_LEAVING, self._leaves_torch),
+            **dict.fromkeys(freezing, self._freeze),
+            **dict.fromkeys(_SEVERAL, self._several),
+            **dict.fromkeys(_COPYING, self._copied),
+            Tensor.__setitem__: self._put,
+            torch._C._set_grad_enabled: self._switch,
+            torch.autograd.grad: self._differentiate,
+        }
 
     def made_plain(self) -> Handler:
         return self._plain
@@ -73,15 +124,43 @@ class Cuts(Observer):
         """Notes that the path from an input that requires grad ends at the result."""
         if call.func in _NO_CUT:
             return
+        cuts = self._cut_by(call)
+        if cuts:
+            self._add(call.out, cuts)
+        if cuts and call.func in _DETACHING:
+            self._aliases.append((_place(call.out), cuts[0]))
+
+    def _several(self, call: TorchCall) -> None:
+        ended = [out for out in call.out if not out.requires_grad] if isinstance(call.out, tuple) else []
+        cuts = self._cut_by(call) if ended else ()
+        for out in ended if cuts else ():
+            self._add(out, cuts)
+
+    def _copied(self, call: TorchCall) -> None:
+        """A new leaf of old values; others are plain results."""
+        if isinstance(call.out, Tensor) and call.out.requires_grad:
+            numbers = [value for value in _flat(call.args[:1]) if isinstance(value, float)]
+            cuts = self._cut_by(call) or tuple(cut for cut, value in self._left if value in numbers)
+            if cuts:
+                self._add(call.out, cuts)
+
+    def _put(self, call: TorchCall) -> None:
+        """`matrix[row] = x` ends the path to `x` in the matrix, if it does not require grad now."""
+        target = call.args[0]
+        cuts = () if target.requires_grad else self._cut_by(call)
+        if cuts:
+            self._add(target, cuts)
+
+    def _cut_by(self, call: TorchCall) -> tuple[Cut, ...]:
+        """The cut that this call makes, or the cuts behind what it was given."""
         inputs = call.inputs
         source = next((tensor for tensor in inputs if tensor.requires_grad), None)
-        if source is not None:
-            stack = self.session.frames.stack(call.frame)
-            self._add(call.out, (Cut(*_reason(call.func), stack, behind=_node(source), shape=tuple(source.shape)),))
-            return
-        inherited = tuple(dict.fromkeys(cut for tensor in inputs for cut in self.of(tensor)))
-        if inherited:
-            self._add(call.out, inherited[:_FEW])
+        if source is None:
+            return tuple(dict.fromkeys(cut for tensor in inputs for cut in self.of(tensor)))[:_FEW]
+        op, why = _reason(call.func)
+        stack = self.session.frames.stack(call.frame)
+        switched = self._switched if why == "no_grad" else ()
+        return (Cut(op, why, stack, switched, behind=_node(source), shape=tuple(source.shape)),)
 
     def _add(self, tensor: torch.Tensor, cuts: tuple[Cut, ...]) -> None:
         if len(self._known) >= _MANY:
@@ -92,9 +171,22 @@ class Cuts(Observer):
     def _leaves_torch(self, call: TorchCall) -> None:
         tensor = call.args[0]
         if tensor.requires_grad:
-            self._left.append(Cut(_LEAVING[call.func], "detached", self.session.frames.stack(call.frame)))
+            cut = Cut(_LEAVING[call.func], "detached", self.session.frames.stack(call.frame))
+            self._left.append((cut, call.out))
         elif known := self.of(tensor):
-            self._left.append(known[0])
+            self._left.append((known[0], call.out))
+
+    def _switch(self, call: TorchCall) -> None:
+        if self._on and not call.args[0]:
+            self._switched = self.session.frames.stack(call.frame)
+        self._on = bool(call.args[0])
+
+    def _differentiate(self, call: TorchCall) -> None:
+        """Without create_graph a gradient is a constant."""
+        stack = self.session.frames.stack(call.frame)
+        for tensor in tensors_in([call.out]):
+            if not tensor.requires_grad:
+                self._add(tensor, (Cut("autograd.grad()", "constant gradient", stack),))
 
     def _freeze(self, call: TorchCall) -> None:
         if call.args[1:2] == (False,) and call.args[0].is_leaf and len(self._frozen) < _MANY:
@@ -117,3 +209,18 @@ def _node(tensor: torch.Tensor) -> str:
         return "leaf"
     # reading grad_fn under no_grad raises for some views
     return type(tensor.grad_fn).__name__ if torch.is_grad_enabled() else ""
+
+
+def _place(tensor: torch.Tensor) -> int:
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # a wrapper without storage, as under vmap
+        return -id(tensor)
+
+
+def _flat(values: Iterable[object]) -> Iterator[object]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value

@@ -15,7 +15,7 @@ from gradtrace.model.site import Site, Stack
 from gradtrace.script import Program
 
 #: below this frame lies our own start: the launcher in a user's `bin` directory is no code of theirs
-_START = Program._attempt.__code__
+START = Program._attempt.__code__
 #: the frame through which every `module(...)` goes
 MODULE_CALL = torch.nn.Module._call_impl.__code__
 _FUNCTION_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ class Frames:
                 key.append(-1)
             elif code is _FUNCTION_APPLY:
                 key.clear()
-            elif code is _START:
+            elif code is START:
                 break
             at = at.f_back
         found = self._stacks.get(tuple(key))
@@ -96,7 +96,7 @@ class Frames:
                 sites[-1] = _as_module_call(sites[-1])
             elif code is _FUNCTION_APPLY:
                 sites.clear()
-            elif code is _START:
+            elif code is START:
                 break
             frame = frame.f_back
         if len(self._stacks) >= _MOST:

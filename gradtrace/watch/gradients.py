@@ -128,8 +128,9 @@ def _cleared(grad: torch.Tensor | None, leaf: Leaf) -> bool:
         return True
     if id(grad) != (leaf.seen or (0, 0))[0]:
         return True
-    suspicious = leaf.used or _seen(grad) != leaf.seen
-    return bool(suspicious) and not grad.is_sparse and not bool(grad.any())
+    # a write through .grad.data does not show in the version
+    suspicious = leaf.used or leaf.grad_read or _seen(grad) != leaf.seen
+    return bool(suspicious) and not bool((grad._values() if grad.is_sparse else grad).any())
 
 
 def _use(leaves: list[Leaf]) -> Use:

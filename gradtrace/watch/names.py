@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from inspect import CO_OPTIMIZED
+from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any
 
@@ -45,8 +46,9 @@ def _hands_out_locals(code: CodeType) -> bool:
         return False
     steps = list(dis.get_instructions(code))
     return any(
-        step.argval in ("eval", "exec") or (step.argval in ("locals", "vars") and "CALL" in then.opname and not then.arg)
-        for step, then in zip(steps, steps[1:], strict=False)
+        step.argval in ("eval", "exec")
+        or (step.argval in ("locals", "vars") and "CALL" in then.opname and not then.arg)
+        for step, then in pairwise(steps)
         if step.opname == "LOAD_GLOBAL"
     )
 

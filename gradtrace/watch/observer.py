@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,6 +45,10 @@ class Observer:
     def __init__(self, session: Session) -> None:
         self.session = session
 
+    def watched(self) -> AbstractContextManager[None]:
+        """What is put in place around the run, and put back after it."""
+        return nullcontext()
+
     def functions(self) -> Mapping[Any, Handler]:
         """Who is to be told of calls of these torch functions."""
         return {}
@@ -56,6 +61,9 @@ class Observer:
         """Who is to be told of every call that gave a tensor without a graph."""
         return None
 
+    def failed(self, call: TorchCall, error: BaseException) -> None:
+        """A call raised an error; its `out` is None."""
+
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         """A backward call is about to run; the graph is whole."""
 
@@ -67,6 +75,11 @@ class Observer:
 
     def at_end(self) -> None:
         """The run is over."""
+
+
+def overriding(observers: Sequence[Observer], method: str) -> list[Callable[..., None]]:
+    """This method of those observers that have one of their own."""
+    return [getattr(one, method) for one in observers if getattr(type(one), method) is not getattr(Observer, method)]
 
 
 def tensors_in(values: Sequence[Any], depth: int = 2) -> list[torch.Tensor]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
@@ -13,19 +14,24 @@ from typing import Any, TypeVar
 import torch
 from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 
-from gradtrace.model.events import Event
-from gradtrace.script import StopRun
+from gradtrace.model.events import Cut, Event
 from gradtrace.tracebacks import is_ours, without_our_frames
 from gradtrace.watch import names
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.gradients import Gradients, Leaf
 from gradtrace.watch.trail import Trail
+from gradtrace.watch.walk import Mark
 
 T = TypeVar("T")
 #: fruitless searches for names after which the running frames are searched no more
 _SEARCHES = 8
-#: create_graph calls whose graphs are remembered
+#: calls whose kept graphs, or graphs of gradients, are remembered
 _RECENT = 256
+
+
+def out_of_reach() -> bool:
+    """Whether torch.compile or a transform of torch.func is at work: what passes then only stands for tensors."""
+    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
 
 
 class Session:
@@ -45,6 +51,16 @@ class Session:
         self._debug = debug
         self._thread = threading.get_ident()
         self._owners: dict[int, set[int]] = {}
+        #: marks of the retaining calls, which live as long as a node of their graphs
+        self._retaining: deque[weakref.ref[Mark]] = deque(maxlen=_RECENT)
+        #: tensors given to an optimizer that did not require grad
+        self.unasked: deque[tuple[weakref.ref[torch.Tensor], Cut]] = deque(maxlen=_RECENT)
+        #: after which backward call each optimizer made its last step
+        self._stepped: dict[int, int] = {}
+        #: class and life of each optimizer met, by its key
+        self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        #: living owners by leaf, until these change
+        self._groups: dict[int, frozenset[int]] = {}
         self._searches_left = _SEARCHES
 
     def begin(self) -> None:
@@ -76,34 +92,98 @@ class Session:
         return self.backward_calls
 
     def guarded(self, work: Callable[..., T], *args: Any) -> T | None:
-        """Does a piece of watching; an error of ours must never reach the user's run."""
+        """Does a piece of watching, unseen by modes and tensors of the user's; an error of ours must never reach the
+        user's run."""
         try:
-            return work(*args)
-        except StopRun:
-            raise
+            with torch._C.DisableTorchFunction():
+                if not torch._C._len_torch_dispatch_stack():
+                    return work(*args)
+                with torch._C._DisableTorchDispatch():
+                    return work(*args)
         except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
-            if not self.remarks:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                text = f"{type(error).__name__}: {error}".splitlines()[0]
-                self.remarks.append(
-                    f"gradtrace itself failed while watching ({text}, at {where.name}:{where.lineno}): "
-                    "what follows may be incomplete; run with --debug for the traceback"
-                )
-                if self._debug:
-                    traceback.print_exc()
+            self.excuse(error)
             return None
+
+    def excuse(self, error: Exception) -> None:
+        """Makes a remark of an error of ours."""
+        if self.remarks:
+            return
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        self.remarks.append(
+            f"gradtrace itself failed while watching ({text}, at {where.name}:{where.lineno}): "
+            "what follows may be incomplete; run with --debug for the traceback"
+        )
+        if self._debug:
+            traceback.print_exception(error)
 
     def tidy(self, error: BaseException) -> None:
         """Takes our frames out of the traceback that the user's own `except` would see."""
-        error.__traceback__ = without_our_frames(error.__traceback__)
+        # not by assignment, which a frozen dataclass that is an exception forbids
+        BaseException.with_traceback(error, without_our_frames(error.__traceback__))
 
-    def own(self, parameters: Iterable[Any], optimizer: int) -> None:
+    def own(self, parameters: Iterable[Any], optimizer: Any) -> None:
         """These parameters belong to this optimizer."""
+        key = id(optimizer)
+        _, known = self._optimizers.get(key, ("", None))
+        if known is None or known() is not optimizer:
+            for keys in self._owners.values():  # another optimizer has lain at this address before
+                keys.discard(key)
+            self._optimizers[key] = type(optimizer).__name__, weakref.ref(optimizer, self._forget_groups)
         for parameter in parameters:
-            self._owners.setdefault(id(parameter), set()).add(optimizer)
+            self._owners.setdefault(id(parameter), set()).add(key)
+        self._groups.clear()
+
+    def _forget_groups(self, dead: Any) -> None:
+        self._groups.clear()
+
+    def meet(self, optimizer: Any) -> None:
+        """Owns what the optimizer holds where it was not seen when it was made: unpickled, for one."""
+        if id(optimizer) not in self._optimizers:
+            self.own((one for group in optimizer.param_groups for one in group["params"]), optimizer)
+
+    def optimizer_name(self, key: int) -> str:
+        """The optimizer's class."""
+        return self._optimizers.get(key, ("", None))[0]
+
+    def owned_by(self, leaf: torch.Tensor) -> frozenset[int]:
+        """Keys of the living optimizers that own the leaf."""
+        keys = self._owners.get(id(leaf))
+        if not keys:
+            return frozenset()
+        found = self._groups.get(id(leaf))
+        if found is None:
+            found = frozenset(key for key in keys if self._optimizers[key][1]() is not None)
+            self._groups[id(leaf)] = found
+        return found
+
+    def owned(self, leaf: torch.Tensor) -> bool:
+        """Whether an optimizer holds, or held, the leaf."""
+        return self.is_owned(id(leaf))
+
+    def is_owned(self, key: int) -> bool:
+        """Whether an optimizer holds, or held, the leaf with this `id()`."""
+        return bool(self._owners.get(key))
 
     def owners(self, leaves: Iterable[torch.Tensor]) -> frozenset[int]:
         return frozenset(key for leaf in leaves for key in self._owners.get(id(leaf), ()))
+
+    def retains(self, mark: Mark) -> None:
+        """The graph of this backward call is kept by an option."""
+        self._retaining.append(weakref.ref(mark))
+
+    def held(self) -> tuple[int, ...]:
+        """Numbers of retaining calls whose graph is alive now."""
+        alive = (ref() for ref in self._retaining)
+        return tuple(mark.call for mark in alive if mark is not None)
+
+    def stepped(self, optimizer: int) -> None:
+        """This optimizer made a step."""
+        self._stepped[optimizer] = self.backward_calls
+
+    def stepped_since(self, call: int) -> frozenset[int]:
+        """The optimizers that made a step after backward call number `call`."""
+        return frozenset(optimizer for optimizer, last in self._stepped.items() if last >= call)
 
     def leaves(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> list[tuple[torch.Tensor, Leaf]]:
         """The state of each leaf; leaves met for the first time get their names from the running frames."""

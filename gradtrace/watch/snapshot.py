@@ -160,10 +160,8 @@ class Snapshots(Observer):
         if self.graphs or self._line is not None:
             return
         found = [(name, tensor) for name, tensor in names.tensors(None, self.session.frames) if _has_graph(tensor)]
-        if self._tensor is not None:
-            roots = [pair for pair in found if pair[0] == self._tensor][:1]
-        else:
-            roots = _unconsumed(found)
+        wanted = self._tensor
+        roots = _unconsumed(found) if wanted is None else [pair for pair in found if pair[0] == wanted][:1]
         for name, tensor in roots:
             self.graphs.append(self._picture([tensor], None, "", (), False, False, name))
 

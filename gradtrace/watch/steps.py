@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradtrace.model.events import Step, Use
+from gradtrace.model.events import Cut, Step, Use
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
 from gradtrace.watch.gradients import Leaf
@@ -25,17 +26,19 @@ Tensor = torch.Tensor
 #: writes by which updates are written by hand
 _WRITES = (
     *(Tensor.sub_, Tensor.add_, Tensor.addcmul_, Tensor.addcdiv_, Tensor.copy_, Tensor.lerp_),
-    *(Tensor.__isub__, Tensor.__iadd__, Tensor.data.__set__),  # type: ignore[attr-defined]
+    *(Tensor.__isub__, Tensor.__iadd__, Tensor.__setitem__, Tensor.data.__set__),  # type: ignore[attr-defined]
     *(torch._foreach_add_, torch._foreach_sub_, torch._foreach_addcdiv_, torch._foreach_addcmul_),
 )
+#: what `step(closure)` is given; an object that can be called may be anything, a model for one
+_CLOSURES = FunctionType, MethodType, functools.partial
 
 
 class Steps:
     """Judges a step when it ends: with a closure, gradients are made and used within it."""
 
-    def __init__(self, session: Session, observers: Sequence[Observer], stop_after: int | None = None) -> None:
+    def __init__(self, session: Session, stop_after: int | None = None) -> None:
         self._session = session
-        self._observers = observers
+        self.told_after: Sequence[Callable[..., None]] = ()
         self._stop_after = stop_after
         #: an optimizer's own code is running, not a closure of the user's
         self.inside = False
@@ -48,12 +51,14 @@ class Steps:
     def watched(self) -> Iterator[None]:
         handles = register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)
         add_group = Optimizer.add_param_group
-        Optimizer.add_param_group = self._recording(add_group)  # type: ignore[method-assign]
+        recording = self._recording(add_group)
+        Optimizer.add_param_group = recording  # type: ignore[method-assign]
         try:
             yield
         finally:
             self.failed()
-            Optimizer.add_param_group = add_group  # type: ignore[method-assign]
+            if Optimizer.add_param_group is recording:
+                Optimizer.add_param_group = add_group  # type: ignore[method-assign]
             for handle in handles:
                 handle.remove()
 
@@ -61,32 +66,38 @@ class Steps:
         @functools.wraps(add_group)
         def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
             add_group(optimizer, param_group)
-            self._session.guarded(self._session.own, optimizer.param_groups[-1]["params"], id(optimizer))
+            self._session.guarded(self._own, optimizer, sys._getframe(1))
 
         return add_param_group
 
+    def _own(self, optimizer: Optimizer, frame: FrameType) -> None:
+        session, parameters = self._session, optimizer.param_groups[-1]["params"]
+        session.own(parameters, optimizer)
+        for one in parameters:
+            if type(one) is Tensor and not one.requires_grad:
+                cut = Cut(type(optimizer).__name__, "unasked", session.frames.stack(frame))
+                session.unasked.append((weakref.ref(one), cut))
+
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        if not self._session.in_watched_thread() or torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or not self._session.in_watched_thread():
             return None
         self._depth += 1
         self._set_inside(True)
         self._evaluations = 0
-        # the hook sees the optimizer as the first argument
-        closures = [one for one in (*args[1:], *kwargs.values()) if callable(one)]
-        if not closures:
-            return None
-        wrapped = self._counting(optimizer, closures[0])
-        given = tuple(wrapped if one is closures[0] else one for one in args)
-        return given, {key: wrapped if one is closures[0] else one for key, one in kwargs.items()}
+        # the hook sees the optimizer as the first argument; a step of the user's own may take anything after it
+        if isinstance(kwargs.get("closure"), _CLOSURES):
+            return args, kwargs | {"closure": self._counting(optimizer, kwargs["closure"])}
+        if isinstance(next(iter(args[1:]), None), _CLOSURES):
+            return (args[0], self._counting(optimizer, args[1]), *args[2:]), kwargs
+        return None
 
     def _counting(self, optimizer: Optimizer, closure: Callable[..., Any]) -> Callable[..., Any]:
         """The closure, with each evaluation after the first one counted as a use of the gradients there were."""
 
         @functools.wraps(closure)
         def evaluate(*args: Any, **kwargs: Any) -> Any:
-            stack = self._session.frames.stack(sys._getframe(1))
             if self._evaluations:
-                self._session.guarded(self._use, optimizer, stack)
+                self._session.guarded(self._use, optimizer, sys._getframe(1))
             self._evaluations += 1
             self._set_inside(False)
             try:
@@ -96,9 +107,8 @@ class Steps:
 
         return evaluate
 
-    def _use(self, optimizer: Optimizer, stack: Stack) -> None:
-        with torch._C.DisableTorchFunction():
-            self._session.gradients.mark_used(parameters(optimizer), stack)
+    def _use(self, optimizer: Optimizer, frame: FrameType) -> None:
+        self._session.gradients.mark_used(parameters(optimizer), self._session.frames.stack(frame))
 
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if self._depth == 0 or not self._session.in_watched_thread():
@@ -113,13 +123,21 @@ class Steps:
         session = self._session
         stack = session.frames.stack(frame)
         session.steps += self._depth == 0
-        with torch._C.DisableTorchFunction():
-            uses = session.gradients.uses(parameters(optimizer))
-            session.gradients.mark_used(parameters(optimizer), stack)
-        for observer in self._observers:
-            session.guarded(observer.after_step, optimizer, stack)
+        session.stepped(id(optimizer))
+        uses = session.gradients.uses(parameters(optimizer))
+        session.gradients.mark_used(parameters(optimizer), stack)
+        for told in self.told_after:
+            session.guarded(told, optimizer, stack)
         session.emit(
-            Step(session.steps, type(optimizer).__name__, id(optimizer), stack, uses, evaluations=self._evaluations)
+            Step(
+                session.steps,
+                type(optimizer).__name__,
+                id(optimizer),
+                stack,
+                uses,
+                evaluations=self._evaluations,
+                held=session.held(),
+            )
         )
 
     def failed(self) -> None:
@@ -127,6 +145,11 @@ class Steps:
         if self.inside:
             self._depth = 0
             self._set_inside(False)
+
+    @property
+    def running(self) -> bool:
+        """A step is under way: what runs is an optimizer's own code, or a closure of the user's."""
+        return self._depth > 0
 
     def _set_inside(self, inside: bool) -> None:
         if inside != self.inside:

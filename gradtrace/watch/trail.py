@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from itertools import islice
 
 from gradtrace.model.site import Stack
 
@@ -35,3 +36,7 @@ class Trail:
         """The stack that made node `number`; empty where that is not known."""
         at = bisect_right(self._starts, number) - 1
         return self._stacks[at] if at >= 0 and number < self._ends[at] else ()
+
+    def ran_since(self, stack: Stack, number: int) -> bool:
+        """Whether the call at `stack` has made nodes again, from `number` on."""
+        return any(one is stack for one in islice(self._stacks, bisect_left(self._starts, number), None))

@@ -7,7 +7,7 @@ overflows the C stack when it is dropped; so a walk ends at `LIMIT` nodes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,10 +37,11 @@ VIEWS = frozenset(
 class Mark:
     """Left on every node that a backward call ran through."""
 
-    __slots__ = ("__weakref__", "call", "failed", "number", "owners", "retained", "root", "stack")
+    __slots__ = ("__weakref__", "call", "failed", "number", "owners", "request", "retained", "root", "stack")
 
-    def __init__(self, call: int, stack: Stack, root: str, retained: bool, number: int) -> None:
+    def __init__(self, call: int, request: str, stack: Stack, root: str, retained: bool, number: int) -> None:
         self.call = call
+        self.request = request
         self.stack = stack
         self.root = root
         self.retained = retained
@@ -55,12 +56,15 @@ class Mark:
 class Visit:
     """What one walk met. Holds nodes: drop it when the call is over."""
 
-    nodes: list[Any] = field(default_factory=list)
+    #: each node and the one from which it was first reached, None for a root
+    nodes: dict[Any, Any] = field(default_factory=dict)
     leaves: list[torch.Tensor] = field(default_factory=list)
     #: edges into the graph of an earlier call that freed it: (user or None for a root, old node, its mark)
     old: list[tuple[Any, Any, Mark]] = field(default_factory=list)
-    #: marks of earlier retaining calls on nodes met
+    #: marks of earlier retaining calls on these nodes
     kept: set[Mark] = field(default_factory=set)
+    #: whether all of the graph was seen
+    whole: bool = True
 
 
 def roots_of(tensors: Sequence[Any]) -> list[Any]:
@@ -82,53 +86,81 @@ def _node(tensor: torch.Tensor) -> Any:
 def visit(roots: Iterable[Any]) -> Visit:
     """Walks from the roots, past nodes of retaining calls, up to nodes of calls that freed them."""
     found = Visit()
-    seen: set[Any] = set()
+    nodes = found.nodes
+    leaves: dict[Any, None] = {}
     waiting: list[tuple[Any, Any]] = [(None, root) for root in roots]
-    while waiting and len(found.nodes) < LIMIT:
+    while waiting and len(nodes) < LIMIT:
         user, node = waiting.pop()
-        if node in seen:
+        if node in nodes:
             continue
         if type(node) is ACCUMULATE:
-            seen.add(node)
-            found.leaves.append(node.variable)
+            leaves[node] = None
             continue
-        mark = node.metadata.get(KEY)
+        mark = mark_of(node)
         if mark is not None and not mark.retained:
             found.old.append((user, node, mark))
             continue
         if mark is not None:
             found.kept.add(mark)
-        seen.add(node)
-        found.nodes.append(node)
+        nodes[node] = user
         waiting += [(node, child) for child, _ in node.next_functions if child is not None]
+    found.leaves = [node.variable for node in leaves]
+    found.whole = not waiting
+    return found
+
+
+def below(node: Any) -> dict[Any, None]:
+    """An old node and those below it, leaves included."""
+    found: dict[Any, None] = {}
+    waiting = [node]
+    while waiting and len(found) < LIMIT:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting += [child for child, _ in node.next_functions if child is not None]
+    keep(list(found))
     return found
 
 
 def restrict(found: Visit, inputs: Sequence[Any]) -> Visit:
     """What of the visit runs when gradients are asked for `inputs` alone: the nodes between the roots and them."""
     wanted = set(roots_of(inputs))
-    users: dict[Any, list[Any]] = {}
-    for node in found.nodes:
-        for child, _ in node.next_functions:
-            if child is not None:
-                users.setdefault(child, []).append(node)
+    # the gradient of an input is taken before its node runs
+    old = [edge for edge in found.old if any(one in wanted for one in below(edge[1]) if one is not edge[1])]
+    users = users_of(found.nodes)
     runs: set[Any] = set()
-    waiting = list(wanted)
+    waiting = [*wanted, *(node for _, node, _ in old)]
     while waiting:
         for user in users.get(waiting.pop(), ()):
             if user not in runs:
                 runs.add(user)
                 waiting.append(user)
     leaves = [leaf for leaf in found.leaves if any(leaf is asked for asked in inputs)]
-    nodes = [node for node in found.nodes if node in runs]
-    # whether the old part leads to an input is not known: its nodes were not walked
-    return Visit(nodes, leaves, [edge for edge in found.old if edge[0] in runs or edge[0] is None], found.kept)
+    nodes = {node: user for node, user in found.nodes.items() if node in runs}
+    kept = {mark for node in nodes if (mark := mark_of(node))} if found.kept else set()
+    return Visit(nodes, leaves, old, kept, found.whole)
 
 
-def stamp(nodes: Sequence[Any], mark: Mark) -> None:
+def users_of(nodes: Iterable[Any]) -> dict[Any, list[Any]]:
+    """Which of these nodes used each node."""
+    found: dict[Any, list[Any]] = {}
     for node in nodes:
-        node.metadata[KEY] = mark
-    keep(nodes)
+        for child, _ in node.next_functions:
+            if child is not None:
+                found.setdefault(child, []).append(node)
+    return found
+
+
+def stamp(nodes: Mapping[Any, Any], mark: Mark) -> None:
+    """Marks each node, and notes the number of the node that used it."""
+    for node, user in nodes.items():
+        node.metadata[KEY] = mark, -1 if user is None else user._sequence_nr()
+    keep(list(nodes))
+
+
+def mark_of(node: Any) -> Mark | None:
+    found = node.metadata.get(KEY)
+    return found[0] if found else None
 
 
 def keep(nodes: Sequence[Any]) -> None:
@@ -143,53 +175,3 @@ def keep(nodes: Sequence[Any]) -> None:
     for start in range(0, len(inner), _LINK):
         # a list is emptied from its end
         inner[start].metadata[_HELD] = inner[start + 1 : start + _LINK][::-1]
-
-
-class Ancestry:
-    """Who used whom in a visit that ran into the graph of an earlier call."""
-
-    def __init__(self, found: Visit) -> None:
-        self._nodes = found.nodes
-        self._users: dict[Any, list[Any]] = {}
-        for node in found.nodes:
-            for child, _ in node.next_functions:
-                if child is not None:
-                    self._users.setdefault(child, []).append(node)
-
-    def entry(self, user: Any, node: Any, number: int) -> tuple[Any, Any]:
-        """The first node made at `number` or later above the edge from `user` to `node`, and the older one that it
-        used.
-
-        What lies between was made before that moment, though the earlier call did not run through it: a hidden state
-        hangs on the same cell as the loss. Where all is older the edge itself is the entry.
-        """
-        seen = {user}
-        waiting = [(user, node)]
-        while waiting:
-            upper, lower = waiting.pop(0)
-            if upper is None or upper._sequence_nr() >= number:
-                return upper, lower
-            for above in self._users.get(upper, ()):
-                if above not in seen:
-                    seen.add(above)
-                    waiting.append((above, upper))
-        return user, node
-
-    def has_leaves_since(self, number: int) -> bool:
-        """Whether a node made at `number` or later takes in a leaf."""
-        return any(
-            type(child) is ACCUMULATE
-            for node in self._nodes
-            if node._sequence_nr() >= number
-            for child, _ in node.next_functions
-        )
-
-
-def distinct(edges: Iterable[tuple[Any, Any, Mark]]) -> Iterator[tuple[Any, Any, Mark]]:
-    """One edge for each earlier call and pair of operations."""
-    seen = set()
-    for user, node, mark in edges:
-        key = (mark.call, type(user), type(node))
-        if key not in seen:
-            seen.add(key)
-            yield user, node, mark

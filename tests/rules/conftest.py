@@ -1,18 +1,114 @@
-"""Runs many small scripts under the real check at the price of one import of torch."""
+"""Two ways to check many short scripts at the price of one import of torch; `check_all` is for scripts without marks.
+
+The other: `check(text)` runs it under the real watch and the real rules.
+
+The text marks each line that must be found with the rule that must find it: `loss.backward()  # <- stale-grad`.
+Each script begins as if it had said `import torch`, `from torch import nn` and so on.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Any
 
 import pytest
 
+PREAMBLE = """\
+import math, random
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+random.seed(0)
+"""
 DRIVER = Path(__file__).parent.parent / "fixtures" / "batch.py"
+MARK = re.compile(r"# <- ([a-z-]+)")
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found in a script, and what its marks ask for: pairs of rule and line."""
+
+    marked: set[tuple[str, int]]
+    found: set[tuple[str, int]]
+    findings: list[dict[str, Any]]
+    exception: str | None
+    explained: bool
+    #: the script with its findings, for a failing test
+    text: str
+
+    def by(self, rule: str) -> set[tuple[str, int]]:
+        """What this rule found: others may have something to say of a bad script as well."""
+        return {pair for pair in self.found if pair[0] == rule}
+
+    @property
+    def finding(self) -> dict[str, Any]:
+        (only,) = self.findings
+        return only
+
+
+class Checker:
+    """A process that checks one script after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._scripts = 0
+        program = Path(__file__).with_name("checker.py")
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen([sys.executable, program], stdin=pipe, stdout=pipe, text=True)
+
+    def check(self, script: str) -> Checked:
+        text = PREAMBLE + dedent(script).lstrip("\n")
+        self._scripts += 1  # what is known of a file is remembered by its path
+        path = self._folder / f"script{self._scripts}.py"
+        path.write_text(text, encoding="utf-8")
+        report = self._ask(path)
+        assert not report["remarks"], report["remarks"]
+        assert report["exception"] is None or report["explained"], f"{report['exception']}\n{text}"
+        marked = {(mark, line) for line, row in enumerate(text.splitlines(), 1) for mark in MARK.findall(row)}
+        found = {(finding["rule"], finding["line"]) for finding in report["findings"]}
+        story = f"{text}\n{describe(report['findings'])}\n{report['exception']}"
+        return Checked(marked, found, report["findings"], report["exception"], report["explained"], story)
+
+    def _ask(self, path: Path) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{path}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, f"the checking process died on\n{path.read_text(encoding='utf-8')}"
+        report: dict[str, Any] = json.loads(answer)
+        return report
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def describe(findings: list[dict[str, Any]]) -> str:
+    rows = []
+    for one in findings:
+        rows.append(f"line {one['line']}: {one['level']} {one['rule']}: {one['message']}\n    help: {one['help']}")
+        rows += [indent(f"line {line}: {message}", "    ") for line, message in one["related"]]
+    return "\n".join(rows) or "nothing found"
+
+
+@pytest.fixture(scope="session")
+def checker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
+    checker = Checker(tmp_path_factory.mktemp("scripts"))
+    yield checker
+    checker.close()
+
+
+@pytest.fixture
+def check(checker: Checker) -> Callable[[str], Checked]:
+    return checker.check
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,46 @@
+"""The two sides of a loss broadcast against each other, so that every sample is compared with every other.
+
+Why it bites
+    [n, 1] minus [n] is [n, n], without an error: each prediction is compared with every target, and the best that the
+    model can do is to predict their mean. The loss falls a little and then stays.
+
+Bad
+    loss = F.mse_loss(model(x), y)             # [64, 1] and [64]
+
+Good
+    loss = F.mse_loss(model(x).squeeze(1), y)
+
+The finding is at the line that pairs them. Sides that were unsqueezed on purpose are no finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Broadcast, Event
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+
+
+class BroadcastLoss(Rule):
+    id = "broadcast-loss"
+    level = Level.WARNING
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Broadcast):
+            return []
+        one, other, result = list(event.one), list(event.other), list(event.result)
+        return self.finding(
+            event.stack,
+            f"{event.op} of shapes {one} and {other} broadcasts to {result}: every sample is paired with every other",
+            f"give both the same shape: {_mend(event)}",
+            ((event.stack[1:], "called from here"),),
+        )
+
+
+def _mend(event: Broadcast) -> str:
+    longer, shorter = sorted((event.one, event.other), key=len, reverse=True)
+    dim = next((i for i, size in enumerate(longer) if size == 1 and longer[:i] + longer[i + 1 :] == shorter), None)
+    if dim is None:
+        return f".view({', '.join(map(str, longer))}) on the other"
+    return f"squeeze({dim}) the one of shape {list(longer)}, or unsqueeze({dim}) the one of shape {list(shorter)}"

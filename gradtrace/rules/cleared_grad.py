@@ -1,0 +1,234 @@
+"""Gradients are computed and cleared again before any step uses them.
+
+Why it bites
+    zero_grad() in the wrong place throws away what backward() has just computed. The step then moves by less than was
+    meant (only the last micro-batch counts), or not at all, and nothing raises an error.
+
+Bad
+    for part in batch.split(16):
+        optimizer.zero_grad()              # drops what the parts before have added
+        loss_fn(model(part)).backward()
+    optimizer.step()
+
+Good
+    optimizer.zero_grad()
+    for part in batch.split(16):
+        loss_fn(model(part)).backward()
+    optimizer.step()
+
+The finding is at the line that clears. Where an optimizer makes no step at all though its loss is computed again and
+again, it is at the backward call of that loss. A gradient that another optimizer's step has used, or that your own code
+has looked at, is not counted: a generator's loss leaves gradients in the discriminator, and clearing those is right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from gradtrace.model.events import End, Event, Fed, Given, Unstepped
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import leaves_of
+
+_Line: TypeAlias = tuple[Stack, str, bool]
+
+#: turns in which it must be seen; where a step finds nothing at all, or each step of a short run is concerned, fewer
+#: will do, if so many calls were lost
+_TURNS, _FEW, _CALLS = 3, 2, 5
+#: turns for losses that are always lost while others are used
+_MANY = 4
+#: share of the turns
+_MOST = 0.8
+#: windows cut short that are remembered until the usual size is known
+_CANDIDATES = 8
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What happened at one pair of lines: the call and the clearing."""
+
+    turns: int = 0
+    calls: int = 0
+    last: Given | None = None
+    step: Fed | None = None
+
+
+@dataclass(slots=True)
+class _Optimizer:
+    #: steps that used something of a line
+    used: Counter[_Line] = field(default_factory=Counter)
+    steps: int = 0
+    #: by call and clearing: nothing was left for the step; the same, but another optimizer had used its share; only a
+    #: part was left; nothing of this line was ever used
+    starved: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
+    robbed: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
+    thinned: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
+    dropped: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
+    #: how many calls a step used, where it used those of one line only and nothing was lost
+    sizes: Counter[int] = field(default_factory=Counter)
+    #: first steps after a loss: how many calls were lost, how many used
+    cut: list[tuple[int, int, Fed]] = field(default_factory=list)
+
+
+class ClearedGrad(Rule):
+    id = "cleared-grad"
+    level = Level.ERROR
+
+    def __init__(self) -> None:
+        self._of: dict[int, _Optimizer] = {}
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Fed):
+            self._count(self._of.setdefault(event.key, _Optimizer()), event)
+        elif isinstance(event, Unstepped):
+            return self._unstepped(event)
+        elif isinstance(event, End):
+            return [finding for one in self._of.values() for finding in self._judge(one)]
+        return []
+
+    def _count(self, of: _Optimizer, step: Fed) -> None:
+        of.steps += 1
+        of.used.update({_line(one) for one in step.given})
+        fed = {_line(one) for one in step.given}
+        lost = [one for one in step.lost if not one.taken and not one.read]
+        wasted = [one for one in lost if not one.checked]
+        if step.empty:
+            _note(of.starved, lost, step)
+            _note(of.robbed, [one for one in step.lost if one.taken and not one.read], step)
+        elif step.given:
+            _note(of.thinned, [one for one in wasted if _line(one) in fed], step)
+            _note(
+                of.dropped, [one for one in wasted if _line(one) not in fed and not one.foreign and not one.heard], step
+            )
+        self._measure(of, step, [one for one in wasted if _line(one) in fed], fed)
+
+    def _measure(self, of: _Optimizer, step: Fed, lost: list[Given], fed: set[_Line]) -> None:
+        """How many calls make up one step, with and without a loss."""
+        if len(fed) != 1:
+            return
+        if not lost:
+            of.sizes[len(step.given)] += 1
+        elif len(of.cut) < _CANDIDATES:
+            of.cut.append((len(lost), len(step.given), step))
+
+    def _judge(self, of: _Optimizer) -> Iterable[Finding]:
+        for seen in of.starved.values():
+            if seen.turns >= _FEW:
+                yield from self._starved(seen)
+        for seen in of.robbed.values():
+            if seen.turns >= _TURNS and not of.used:
+                yield from self._starved(seen)
+        thinned = [seen for (line, _), seen in of.thinned.items() if _thin(seen, of.used[line])]
+        for seen in thinned:
+            yield from self._thinned(seen)
+        if not thinned:
+            yield from self._cut_short(of)
+        for (line, _), seen in of.dropped.items():
+            if not of.used[line] and _often(seen, of.steps, _MANY):
+                yield from self._dropped(seen)
+
+    def _starved(self, seen: _Seen) -> list[Finding]:
+        one, step = seen.last, seen.step
+        if one is None or step is None:
+            return []
+        return self.finding(
+            one.cleared,
+            f"this clears the gradients of {_loss(one)} before `{step.optimizer}.step` uses them: {seen.turns} steps "
+            f"found no gradient in {leaves_of(one)}",
+            "clear the gradients before the backward call, or after the step",
+            ((one.stack, "the gradients are computed here"), (step.stack, "this step finds nothing")),
+        )
+
+    def _thinned(self, seen: _Seen) -> list[Finding]:
+        one, step = seen.last, seen.step
+        if one is None or step is None:
+            return []
+        return self.finding(
+            one.cleared,
+            f"this clears the gradients of {_loss(one)} between the calls that belong to one `{step.optimizer}.step`: "
+            f"of {len(step.given) + len(step.lost)} calls only {len(step.given)} count",
+            "clear once for each step: before the first of these backward calls, or after the step",
+            ((one.stack, "each of these calls should count"), (step.stack, "this step uses only what came last")),
+        )
+
+    def _cut_short(self, of: _Optimizer) -> list[Finding]:
+        """A clearing in the middle of an accumulation window: the step after it has fewer calls than all others."""
+        if not of.sizes:
+            return []
+        usual = of.sizes.most_common(1)[0][0]
+        short = [step for lost, used, step in of.cut if used < usual and lost + used == usual]
+        full = [step for lost, used, step in of.cut if used == usual and lost < usual]
+        step = next(iter(short or full), None)
+        if step is None:
+            return []
+        lost = [one for one in step.lost if not one.taken and not one.read]
+        one = lost[-1]
+        what = f" of `{one.root}`" if one.root else ""
+        message = f"this drops the gradients of {len(lost)} backward calls{what} that no step has used"
+        if short:
+            message += (
+                f": the next `{step.optimizer}.step` sums {len(step.given)} calls, where {usual} make up the others"
+            )
+        else:
+            message += f" yet: they are too few for a step, which sums {usual}"
+        return self.finding(
+            one.cleared,
+            message,
+            "clear only after a step" if short else "make a step with what is left, or leave these batches out",
+            ((one.stack, "these calls are lost"), (step.stack, "the next step")),
+            Level.ERROR if short else Level.NOTE,
+        )
+
+    def _dropped(self, seen: _Seen) -> list[Finding]:
+        one, step = seen.last, seen.step
+        if one is None or step is None:
+            return []
+        return self.finding(
+            one.cleared,
+            f"this clears the gradients of {_loss(one)} each time before a step has used them: they never count",
+            "clear before this backward call, not after it, if its gradients are meant for the step",
+            ((one.stack, "computed here"), (step.stack, "this step uses only what was added afterwards")),
+            Level.WARNING,
+        )
+
+    def _unstepped(self, event: Unstepped) -> list[Finding]:
+        one = event.given
+        if one.read or one.heard or event.calls < _TURNS or max(event.others, event.clears) < _TURNS:
+            return []
+        if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
+            return []
+        return self.finding(
+            one.stack,
+            f"the gradients of {_loss(one)} are computed {event.calls} times, but the `{event.optimizer}` that holds "
+            f"{leaves_of(one)} never makes a step",
+            "call step() of that optimizer after this backward call",
+        )
+
+
+def _line(one: Given) -> _Line:
+    return one.stack, one.root, bool(one.foreign)
+
+
+def _note(seen: dict[tuple[_Line, Stack], _Seen], lost: list[Given], step: Fed) -> None:
+    for one in {(_line(one), one.cleared): one for one in lost}.values():
+        found = seen.setdefault((_line(one), one.cleared), _Seen())
+        found.turns += 1
+        found.calls += sum(_line(other) == _line(one) for other in lost)
+        found.last, found.step = one, step
+
+
+def _thin(seen: _Seen, turns: int) -> bool:
+    """Whether it is the rule that calls are lost before a step."""
+    return _often(seen, turns, _TURNS) or (seen.turns == turns and (seen.turns >= _FEW or seen.calls >= _CALLS))
+
+
+def _often(seen: _Seen, turns: int, enough: int) -> bool:
+    return seen.turns >= enough and seen.turns >= _MOST * turns
+
+
+def _loss(one: Given) -> str:
+    return f"`{one.root}`" if one.root else "a backward call"

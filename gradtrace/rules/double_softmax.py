@@ -1,0 +1,59 @@
+"""Softmax or sigmoid goes into a loss that applies it again.
+
+Why it bites
+    cross_entropy takes raw scores and applies log_softmax itself; binary_cross_entropy_with_logits applies the sigmoid.
+    Fed with probabilities, they see scores between 0 and 1: gradients are flat, the loss stays far from zero, and
+    training is slow or stops early without any error.
+
+Bad
+    return F.softmax(self.fc(x), dim=1)
+    loss = F.cross_entropy(model(x), y)
+
+Good
+    return self.fc(x)
+    loss = F.cross_entropy(model(x), y)
+
+The finding is at the first softmax or sigmoid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import DoubleSoftmax, Event
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+
+
+class DoubleSoftmaxRule(Rule):
+    id = "double-softmax"
+    level = Level.WARNING
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, DoubleSoftmax):
+            return []
+        message, mend = _words(event)
+        return self.finding(
+            event.made or event.stack,
+            message,
+            mend,
+            ((event.stack, f"{event.loss} takes it in here"), (event.made[1:], "called from here")),
+            Level.NOTE if event.first == "log_softmax" else self.level,
+        )
+
+
+def _words(event: DoubleSoftmax) -> tuple[str, str]:
+    if event.second == "logarithm":
+        return (
+            f"the output of {event.first} goes into {event.loss}, which takes the logarithms of probabilities",
+            "use log_softmax here",
+        )
+    if event.first == "log_softmax":
+        return (
+            f"the output of log_softmax goes into {event.loss}, which applies it again, to no effect",
+            "pass the raw scores, or use nll_loss",
+        )
+    return (
+        f"the output of this {event.first} goes into {event.loss}, which applies {event.second} itself",
+        f"pass the raw scores to the loss, and apply {event.first} only where probabilities are read",
+    )

@@ -1,0 +1,110 @@
+"""A gradient that does not have the shape of what it belongs to.
+
+Why it bites
+    The gradient passed to backward() or autograd.grad() must have the shape of the tensor it is called on; what a
+    custom Function's backward returns must have the shapes of forward's inputs. torch names the index, not the line.
+
+Bad
+    score = (logits * one_hot).sum()
+    score.backward(gradient=one_hot)
+
+Good
+    logits.backward(gradient=one_hot)
+
+The finding is at the call, or at the `return` of the Function's backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gradtrace.model import source
+from gradtrace.model.events import Event, Misfit
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import expression
+
+
+class GradShape(Rule):
+    id = "grad-shape"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Misfit) or event.kind == "nonscalar":
+            return []
+        if event.kind == "argument":
+            return self._argument(event)
+        if event.kind == "assigned":
+            return self.finding(
+                event.stack,
+                f"the .grad assigned here has shape {event.given}, its tensor has shape {event.wanted}",
+                f"assign a gradient of shape {event.wanted}",
+                ((event.stack[1:], "called from here"),),
+            )
+        return self._returned(event)
+
+    def _argument(self, event: Misfit) -> list[Finding]:
+        root = expression(event.stack, event.root)
+        wanted = "is a single number" if event.wanted == "[]" else f"has shape {event.wanted}"
+        mend = (
+            "leave the gradient out, or call backward on the tensor before it was reduced"
+            if event.wanted == "[]"
+            else f"pass a gradient of shape {event.wanted}, or call backward on the tensor of shape {event.given}"
+        )
+        return self.finding(
+            event.stack,
+            f"the gradient passed for {root} has shape {event.given}, but {root} {wanted}",
+            mend,
+            ((event.made, f"{root} was made here"), (event.stack[1:], "called from here")),
+        )
+
+    def _returned(self, event: Misfit) -> list[Finding]:
+        place, name = _returning(event)
+        function = event.op.removesuffix("Backward") if event.backward else event.op
+        if event.kind == "count":
+            message = f"backward of `{function}` returns {event.given} gradients for {event.wanted} inputs of forward"
+            mend = "return one gradient for each input of forward, in order, and None for those that need none"
+        else:
+            what = f"`{name}`" if name else f"gradient number {event.index}"
+            message = (
+                f"backward of `{function}` returns {what} of shape {event.given} for an input of shape {event.wanted}"
+            )
+            turned = sorted(event.given) == sorted(event.wanted) and event.given != event.wanted
+            how = "transpose it" if turned else "sum over the dimensions that forward broadcast"
+            mend = f"return a gradient of shape {event.wanted}, in the order of forward's inputs: {how}"
+        made = _assignment(place, name)
+        return self.finding(
+            place or event.made or event.stack,
+            message,
+            mend,
+            (
+                (made, f"`{name}` is made here"),
+                (event.made, "this operation was made here"),
+                (event.stack, "this call runs its backward"),
+            ),
+        )
+
+
+def _returning(event: Misfit) -> tuple[Stack, str]:
+    """The `return` of a custom Function's backward, and the expression that it returns for the input; its `def` where
+    that cannot be told."""
+    if not event.backward:
+        return (), ""
+    site = event.backward[0]
+    found = source.returned(site.path, site.line)
+    if found is None:
+        return event.backward, ""
+    line, parts = found
+    # inputs that are no tensors are not counted
+    tensors = [part for part in parts if part != "None"]
+    name = tensors[event.index] if event.kind == "function" and event.index < len(tensors) else ""
+    return (replace(site, line=line),), name
+
+
+def _assignment(place: Stack, name: str) -> Stack:
+    if not place or not name.isidentifier():
+        return ()
+    line = source.assigned_at(place[0].path, place[0].line, name)
+    return (replace(place[0], line=line),) if line else ()

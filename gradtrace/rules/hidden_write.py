@@ -1,0 +1,78 @@
+"""A tensor that an operation saved for its backward is changed in a way that torch does not notice.
+
+Why it bites
+    A write through `.data`, or by NumPy to an array that shares its memory with a tensor (torch.from_numpy, .numpy()),
+    does not count as a modification: no error is raised, and backward computes the gradient from the new values.
+
+Bad
+    for x in windows:
+        np.copyto(stage, x)
+        losses.append(loss_fn(model(torch.from_numpy(stage))))
+    torch.stack(losses).mean().backward()     # all windows see the last one's values
+
+Good
+    losses.append(loss_fn(model(torch.from_numpy(stage.copy()))))
+
+A write before the forward pass or after the backward call (a clamp of the weights after each step, an update by hand)
+is fine. The finding is at the write, or, where NumPy's cannot be told, at the line that shares the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.buffers import Buffer, shared_buffer
+from gradtrace.model.events import Event, Overwritten
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+from gradtrace.rules.writes import operation, request, what_was_saved, writing
+
+
+class HiddenWrite(Rule):
+    id = "hidden-write"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Overwritten) or event.error is not None:
+            return []
+        return self._by_numpy(event) if event.how == "numpy" else self._through_data(event)
+
+    def _through_data(self, event: Overwritten) -> list[Finding]:
+        return self.finding(
+            event.written,
+            f"{writing(event.written)} changes {what_was_saved(event)}: {request(event)} silently computes with the "
+            "new values",
+            "write before the forward pass or after the backward call, under torch.no_grad() instead of through .data, "
+            "so that torch notices; or give the operation a copy (`.clone()`)",
+            (
+                (event.built, "this operation saved it"),
+                (event.stack, f"{request(event)} needs it as it was then"),
+                (event.written[1:], "called from here"),
+            ),
+        )
+
+    def _by_numpy(self, event: Overwritten) -> list[Finding]:
+        near = dict.fromkeys(site.path for site in (*event.built, *event.stack))
+        buffer = shared_buffer([*near, *(path for path in event.files if path not in near)])
+        where = (buffer.filled or buffer.shared,) if buffer else event.built
+        name = f"`{buffer.name}`" if buffer else "an array"
+        cause = writing(where) if buffer and buffer.filled else "NumPy"
+        return self.finding(
+            where,
+            f"{cause} changes {name}, whose memory is that of a tensor which {operation(event.built)} saved for its "
+            f"gradient: {request(event)} silently computes with the new values",
+            _mend(buffer),
+            (
+                ((buffer.shared,) if buffer else (), "the tensor shares the array's memory from here on"),
+                (event.built, "this operation saved the tensor"),
+                (event.stack, f"{request(event)} needs it as it was then"),
+            ),
+        )
+
+
+def _mend(buffer: Buffer | None) -> str:
+    if buffer is None:
+        return "hand out a copy of the array: `torch.tensor(array)`"
+    if buffer.lent:
+        return f"write to a copy of the array: `{buffer.name} = {buffer.name}.copy()` first"
+    return f"hand out a copy: `torch.from_numpy({buffer.name}.copy())`"

@@ -1,0 +1,61 @@
+"""An in-place write that autograd refuses: to a leaf that requires grad, or to a view that cannot take it.
+
+Why it bites
+    A parameter, or another tensor with requires_grad=True that you made, is where gradients arrive. Written to in place
+    with gradients on, it would become a result itself, so torch refuses: "a leaf Variable that requires grad is being
+    used in an in-place operation". The same goes for a view of a leaf, and for one of several views (chunk, unbind).
+
+Bad
+    w -= lr * w.grad
+
+Good
+    with torch.no_grad():
+        w -= lr * w.grad
+
+The finding is at the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, Refused
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+from gradtrace.rules.writes import writing
+
+_NO_GRAD = (
+    "to set or update values, put the write under `with torch.no_grad():`; if gradients are to flow through it, write "
+    "to a copy (`.clone()`)"
+)
+_MENDS = {
+    "view made under no_grad": "make the view and write to it both under torch.no_grad(), or both outside",
+    "one of several views": "write out of place, to a copy (`.clone()`), or into the whole tensor by an index instead "
+    "of into a piece of chunk, split or unbind",
+}
+
+
+class InplaceLeaf(Rule):
+    id = "inplace-leaf"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Refused):
+            return []
+        return self.finding(
+            event.stack,
+            f"{writing(event.stack)} writes in place to {_what(event)}, which autograd refuses",
+            _MENDS.get(event.target, _NO_GRAD),
+            ((event.viewed, "the view was made here"), (event.stack[1:], "called from here")),
+        )
+
+
+def _what(event: Refused) -> str:
+    name = f"`{event.name}`" if event.name else "a parameter" if event.is_parameter else "a tensor"
+    if event.target == "leaf":
+        return f"{name}, a leaf that requires grad, with gradients on"
+    if event.target == "view of a leaf":
+        return f"a view of {name}, a leaf that requires grad, with gradients on"
+    if event.target == "one of several views":
+        return f"one of several views of {name if event.name else 'one tensor'}"
+    return "a view made under torch.no_grad(), with gradients on"

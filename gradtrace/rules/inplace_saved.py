@@ -1,0 +1,103 @@
+"""A tensor that an operation saved for its backward is written to in place before that backward.
+
+Why it bites
+    Many operations keep their input or output for the gradient: a product its factors, sigmoid its result, a linear
+    layer its weight. A write to one of them in between (`x += y`, `x[i] = y`, nn.ReLU(inplace=True), an update of a
+    buffer, optimizer.step()) makes backward fail with "one of the variables needed for gradient computation has been
+    modified by an inplace operation", which names neither the write nor the operation.
+
+Bad
+    prob = torch.sigmoid(logits)
+    prob[~known] = 0.0
+    prob.log().sum().backward()
+
+Good
+    prob = torch.sigmoid(logits)
+    prob = torch.where(known, prob, 0.0)
+
+The finding is at the first write after the operation saved the tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from gradtrace.model import source
+from gradtrace.model.construction import construction
+from gradtrace.model.events import Event, Overwritten
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Site
+from gradtrace.rules.base import Rule
+from gradtrace.rules.writes import request, what_was_saved, writing
+
+_MENDS = {
+    "inplace=True": "use inplace=False here: what goes into this module is still needed as it was",
+    "max_norm": "max_norm rescales the table in place: look up before it is used otherwise, or use a copy of it there "
+    "(`.clone()`)",
+    "out=": "drop out= here and take the result instead: what lies there is still needed",
+    "step": "call backward before this step, or compute the forward pass anew after it; detach() what is carried over "
+    "from before it",
+}
+
+
+class InplaceSaved(Rule):
+    id = "inplace-saved"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Overwritten) or event.error is None:
+            return []
+        if not event.written:
+            return self._unseen(event)
+        made = construction(event.module) if event.module else None
+        cause = (made,) if made else event.written
+        return self.finding(
+            cause,
+            f"{writing(cause)} overwrites {what_was_saved(event)}, so that {request(event)} fails",
+            _mend(event),
+            (
+                (event.written, "it is overwritten here"),
+                (event.built, "this operation saved it"),
+                (event.stack, f"{request(event)} needs it as it was then"),
+                (event.written[1:], "called from here"),
+                (event.built[1:], "called from here"),
+            ),
+        )
+
+    def _unseen(self, event: Overwritten) -> list[Finding]:
+        return self.finding(
+            event.built or event.stack,
+            f"something overwrites {what_was_saved(event)}, so that {request(event)} fails",
+            "use a copy here (`.clone()`), or do not write to it before the backward call",
+            ((event.stack, f"{request(event)} needs it as it was then"),),
+        )
+
+
+def _mend(event: Overwritten) -> str:
+    if event.how in _MENDS:
+        return _MENDS[event.how]
+    if event.no_grad:
+        return "update it after the backward call, or give the operation a copy of it (`.clone()`)"
+    return _out_of_place(event.written[0]) or "write it out of place, or write to a copy (`.clone()`)"
+
+
+def _out_of_place(site: Site) -> str | None:
+    """What to type instead of the statement."""
+    instead: ast.expr
+    match source.statement(site.path, site.line):
+        case ast.AugAssign(target=ast.Name() | ast.Attribute() as written, op=operator, value=value):
+            instead = ast.BinOp(written, operator, value)
+        case ast.Expr(
+            value=ast.Call(func=ast.Attribute(value=ast.Name() as written, attr=name), args=args, keywords=words)
+        ):
+            instead = ast.Call(ast.Attribute(written, name.rstrip("_")), args, words)
+        case ast.Assign(targets=[ast.Subscript(value=written)]) | ast.AugAssign(target=ast.Subscript(value=written)):
+            whole = ast.unparse(written)
+            return (
+                f"build `{whole}` anew instead of writing into it: torch.where for a mask, a list and torch.stack or "
+                f"torch.cat for rows; or write into a copy (`{whole}.clone()`)"
+            )
+        case _:
+            return None
+    return f"write it out of place: `{ast.unparse(written)} = {ast.unparse(instead)}`"

@@ -1,0 +1,126 @@
+"""Gradients are clipped at a moment when it has no effect on any step.
+
+Why it bites
+    clip_grad_norm_() changes the gradients that are there. Before backward() there are none, after step() they have
+    been used, and while a GradScaler's scale is on them the limit means something else. Training runs unclipped, and
+    explodes when it matters.
+
+Bad
+    clip_grad_norm_(model.parameters(), 1.0)
+    loss.backward()
+    optimizer.step()
+
+Good
+    loss.backward()
+    clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+
+With a GradScaler call scaler.unscale_(optimizer) first. A limit so high that it only measures the norm is not reported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gradtrace.model.events import Clipped, End, Event
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import names_of
+
+_TURNS = 2
+#: share of the calls of one line for which a GradScaler's scale was still on the gradients
+_MOST = 0.8
+
+
+@dataclass(slots=True)
+class _Line:
+    """The clippings of one line."""
+
+    fates: Counter[str] = field(default_factory=Counter)
+    last: dict[str, Clipped] = field(default_factory=dict)
+
+
+class LateClip(Rule):
+    id = "late-clip"
+    level = Level.ERROR
+
+    def __init__(self) -> None:
+        self._lines: dict[Stack, _Line] = {}
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Clipped):
+            line = self._lines.setdefault(event.stack, _Line())
+            line.fates[event.fate] += 1
+            line.last[event.fate] = event
+        elif isinstance(event, End):
+            return [finding for line in self._lines.values() for finding in self._judge(line)]
+        return []
+
+    def _judge(self, line: _Line) -> list[Finding]:
+        total = line.fates.total()
+        if line.fates["scaled"] >= _TURNS and line.fates["scaled"] >= _MOST * total:
+            return self._scaled(line.last["scaled"])
+        if total < _TURNS or line.fates["used"] or line.fates["scaled"]:
+            return []
+        fate, _ = line.fates.most_common(1)[0]
+        clip = line.last[fate]
+        if any(name in other for name in clip.leaves[:1] for other in self._clipped_well(line)):
+            return []
+        if fate == "never":
+            return self._never(clip) if total > _TURNS else []
+        return {"empty": self._empty, "spent": self._spent, "cleared": self._cleared}[fate](clip)
+
+    def _never(self, clip: Clipped) -> list[Finding]:
+        return self.finding(
+            clip.stack,
+            f"{_what(clip)} is given {clip.count} parameters that never have a gradient: those that the step uses are "
+            "not clipped",
+            "clip the parameters of the model that is trained",
+            level=Level.WARNING,
+        )
+
+    def _clipped_well(self, line: _Line) -> Iterable[tuple[str, ...]]:
+        """Leaves that another line clips in time."""
+        return (one.last["used"].leaves for one in self._lines.values() if one is not line and "used" in one.last)
+
+    def _empty(self, clip: Clipped) -> list[Finding]:
+        return self.finding(
+            clip.stack,
+            f"{_what(clip)} comes before the backward call: there are no gradients to clip, and the step uses them "
+            "unclipped",
+            "clip between backward() and step()",
+        )
+
+    def _spent(self, clip: Clipped) -> list[Finding]:
+        return self.finding(
+            clip.stack,
+            f"{_what(clip)} comes after the step: the gradients have been used unclipped, and are cleared next",
+            "clip between backward() and step()",
+            ((clip.then, "the step that used them"),),
+        )
+
+    def _cleared(self, clip: Clipped) -> list[Finding]:
+        return self.finding(
+            clip.stack,
+            f"{_what(clip)} clips gradients of {names_of(clip.leaves, clip.count)} that are cleared before any step "
+            "uses them",
+            "clip the parameters of the optimizer that makes the next step, between backward() and step()",
+            ((clip.then, "cleared here"),),
+            Level.WARNING,
+        )
+
+    def _scaled(self, clip: Clipped) -> list[Finding]:
+        return self.finding(
+            clip.stack,
+            f"{_what(clip)} clips gradients that still carry the GradScaler's scale: the limit is meant for unscaled "
+            "ones",
+            "call scaler.unscale_(optimizer) before clipping",
+            ((clip.then, "the scale is removed only here"),),
+        )
+
+
+def _what(clip: Clipped) -> str:
+    return f"`{clip.op}`" if clip.op else "this scaling of gradients"

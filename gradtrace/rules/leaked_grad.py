@@ -1,0 +1,224 @@
+"""Gradients of one loss end up in the parameters of another optimizer, whose step then uses them.
+
+Why it bites
+    backward() puts gradients into every parameter that the loss depends on, not only into those that it should train.
+    A generator's loss also reaches the discriminator, a policy's loss also the critic, a student's loss also the
+    teacher. Where these gradients are still there when the other network makes its step, it is trained on the wrong
+    loss as well.
+
+Bad
+    g_loss = -disc(gen(z)).mean()
+    g_loss.backward()
+    g_opt.step()
+    g_opt.zero_grad()                      # the discriminator keeps what g_loss has put there
+
+Good
+    g_loss.backward()
+    g_opt.step()
+    g_opt.zero_grad()
+    d_opt.zero_grad()
+
+Or keep the loss out of the other network: `advantage = reward - value.detach()`, `with torch.no_grad():` around a
+target network, requires_grad_(False) on a discriminator while the generator learns. The finding is at the backward call
+whose gradients went astray. Gradients that are cleared before a step uses them, layers shared by two optimizers and
+losses that are summed on purpose are fine.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from gradtrace.model.events import Clipped, Collected, End, Event, Fed, Given
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import leaves_of, within
+
+_Pair: TypeAlias = tuple[int, Stack, Stack]
+
+#: turns in which a leak must be seen: one after the other's step; two losses before both steps
+_AFTER, _TOGETHER = 2, 3
+#: gradients of nobody's in a clipping that grow from call to call
+_CLIPPED = 3
+#: names that people give to networks which judge others and have a loss of their own
+_JUDGE = re.compile(
+    r"disc|critic|crit\b|value|baseline|advers|judge|\bnet_?d\b|\bd_?net\b|(^|[._])d([._\[]|$)|(^|[._])[dvq]f?\d?([._\[]|$)|q_?net",
+    re.IGNORECASE,
+)
+_DISCRIMINATOR = re.compile(r"disc|critic|(^|[._])d_?loss|loss_?d(_|$)|err_?d", re.IGNORECASE)
+_GENERATOR = re.compile(r"gen|(^|[._])g_?loss|loss_?g(_|$)|err_?g", re.IGNORECASE)
+_TARGET = re.compile(
+    r"target|teacher|(^|[._])ema|momentum|(^|[._])old|(^|[._])ref(erence)?([._]|$)|shadow", re.IGNORECASE
+)
+
+
+class LeakedGrad(Rule):
+    id = "leaked-grad"
+    level = Level.ERROR
+
+    def __init__(self) -> None:
+        self._after: dict[_Pair, int] = {}
+        self._together: dict[_Pair, int] = {}
+        self._attacks: dict[_Pair, int] = {}
+        #: the lines whose calls the first step of each optimizer used
+        self._first: dict[int, frozenset[Stack]] = {}
+        self._clips: dict[Stack, int] = {}
+        self._clipped: dict[Stack, tuple[Clipped, Given]] = {}
+        self._collected: list[Collected] = []
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Fed):
+            return self._fed(event)
+        if isinstance(event, Clipped):
+            self._clip(event)
+        elif isinstance(event, Collected):
+            self._collected.append(event)
+        elif isinstance(event, End):
+            return self._at_end()
+        return []
+
+    def _fed(self, step: Fed) -> list[Finding]:
+        if step.given:
+            self._first.setdefault(step.key, frozenset(one.stack for one in step.given))
+        if step.stale or len(step.given) < 2:
+            return []
+        for one in step.given[:-1]:
+            found = self._left_behind(step, one) or self._added(step, one) or self._undetached(step, one)
+            found = found or self._attack(step, one)
+            if found:
+                return found
+        return self._added(step, step.given[-1])
+
+    def _left_behind(self, step: Fed, one: Given) -> list[Finding]:
+        """Another optimizer has made its step with the gradients of this call; then came this optimizer's own loss."""
+        own = step.given[-1]
+        used_before = any(number < own.call for _, number in one.taken)
+        if not used_before or own.stack == one.stack or own.taken or not own.foreign <= one.foreign:
+            return []
+        if one.feeds and not own.foreign and one.stack in self._first[step.key]:
+            return []  # an encoder that has a loss of its own as well
+        if not self._often(self._after, (step.key, one.stack, own.stack), _AFTER):
+            return []
+        return self.finding(
+            one.stack,
+            f"{_loss(one)} also leaves gradients in {leaves_of(one)}, and their `{step.optimizer}.step` uses the sum "
+            f"of these and the gradients of {_loss(own, 'a later call')}: nothing cleared them in between",
+            f"clear the gradients before {_loss(own, 'the next loss')} is backpropagated, or keep {_loss(one)} out of "
+            "these parameters (detach, requires_grad_(False))",
+            (*_entry(one), (own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
+        )
+
+    def _added(self, step: Fed, one: Given) -> list[Finding]:
+        """Two losses before both steps: that of a judge, and one that only passes through it on the way to others."""
+        if not one.foreign or one.feeds:
+            return []
+        own = next((other for other in reversed(step.given) if not other.foreign and other.stack != one.stack), None)
+        judge = any(_JUDGE.search(name) for name in one.leaves)
+        if own is None or any(number < own.call for _, number in one.taken) or not (judge or one.weighs):
+            return []
+        if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):
+            return []
+        mend = (
+            "keep it out with .detach()"
+            if one.weighs
+            else "keep it out: requires_grad_(False) on these during this call"
+        )
+        return self.finding(
+            one.stack,
+            f"{_loss(one)}, which trains other parameters, also puts gradients into {leaves_of(one)}, and their "
+            f"`{step.optimizer}.step` uses the sum of these and the gradients of {_loss(own, 'another call')}",
+            f"{mend}, or clear them before {_loss(own, 'the other loss')} is backpropagated",
+            (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
+        )
+
+    def _undetached(self, step: Fed, one: Given) -> list[Finding]:
+        """A discriminator's loss goes on into the generator, and both losses come before both steps."""
+        own = next((other for other in reversed(step.given) if _GENERATOR.search(other.root)), None)
+        if own is None or not one.foreign or own.foreign != one.foreign or not one.feeds or one.taken != own.taken:
+            return []
+        if not _DISCRIMINATOR.search(one.root) or not self._often(
+            self._together, (step.key, one.stack, own.stack), _TOGETHER
+        ):
+            return []
+        return self.finding(
+            one.stack,
+            f"{_loss(one)} also puts gradients into {leaves_of(one)}, and their `{step.optimizer}.step` uses the sum "
+            f"of these and the gradients of {_loss(own)}: what the generator made was not detached",
+            f"compute {_loss(one)} from the generator's output.detach()",
+            (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
+        )
+
+    def _attack(self, step: Fed, one: Given) -> list[Finding]:
+        """A call made for the gradient of an input."""
+        own = step.given[-1]
+        calls = sum(other.stack == one.stack for other in step.given)
+        elsewhere = bool(one.stack and step.stack) and one.stack[0].function != step.stack[0].function
+        if not one.input_read or own.input_read or own.stack == one.stack or not (calls > 1 or elsewhere):
+            return []
+        if not self._often(self._attacks, (step.key, one.stack, own.stack), _AFTER):
+            return []
+        return self.finding(
+            one.stack,
+            f"{_loss(one)} is backpropagated for the gradient of an input, but also leaves gradients in "
+            f"{leaves_of(one)}, and their `{step.optimizer}.step` uses the sum of these and the gradients of "
+            f"{_loss(own, 'the training loss')}",
+            "take the input's gradient with torch.autograd.grad(loss, input), or clear the gradients before the "
+            "training loss",
+            ((own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
+            Level.ERROR if calls > 1 else Level.WARNING,
+        )
+
+    def _clip(self, clip: Clipped) -> None:
+        if clip.strays is not None and clip.fate == "used":
+            self._clips[clip.stack] = self._clips.get(clip.stack, 0) + 1
+            self._clipped[clip.stack] = clip, clip.strays
+
+    def _at_end(self) -> list[Finding]:
+        found: list[Finding] = []
+        told = set()
+        for stack, (clip, strays) in self._clipped.items():
+            if self._clips[stack] >= _CLIPPED:
+                told.add(strays.stack)
+                found += self._inflated(clip, strays)
+        for event in self._collected:
+            target = event.twin or any(_TARGET.search(name) for name in event.given.leaves)
+            if target and event.given.stack not in told:
+                found += self._gathered(event)
+        return found
+
+    def _inflated(self, clip: Clipped, strays: Given) -> list[Finding]:
+        return self.finding(
+            strays.stack,
+            f"{_loss(strays)} also puts gradients into {leaves_of(strays)}, which no optimizer holds and nothing "
+            f"clears: the sum of {clip.summed} calls by now enters the norm by which `{clip.op}` scales all gradients",
+            "run that part under torch.no_grad(), or set requires_grad_(False) on it, and clip only what the optimizer "
+            "holds",
+            (*_entry(strays), (clip.stack, "clipped together here")),
+        )
+
+    def _gathered(self, event: Collected) -> list[Finding]:
+        one = event.given
+        return self.finding(
+            one.stack,
+            f"{_loss(one)} also puts gradients into {leaves_of(one)}, which no optimizer holds: {event.calls} calls "
+            "have added to them, and nothing ever uses or clears them",
+            "compute that part under torch.no_grad(), or set requires_grad_(False) on its parameters",
+            (*_entry(one), (event.step, "this step uses only the others")),
+            Level.WARNING,
+        )
+
+    @staticmethod
+    def _often(seen: dict[_Pair, int], pair: _Pair, turns: int) -> bool:
+        seen[pair] = seen.get(pair, 0) + 1
+        return seen[pair] >= turns
+
+
+def _loss(one: Given, otherwise: str = "this call") -> str:
+    return f"`{one.root}`" if one.root else otherwise
+
+
+def _entry(one: Given) -> Iterable[tuple[Stack, str]]:
+    if one.entry:
+        yield within(one.entry, 1), "through here"

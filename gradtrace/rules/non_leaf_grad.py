@@ -1,0 +1,89 @@
+"""A tensor that is no leaf is treated as one: its .grad is read, or it is given to an optimizer.
+
+Why it bites
+    backward() fills .grad of leaves only: of tensors that no operation made. `.to()`, a slice, a multiplication give
+    a new tensor, whose .grad stays None; an update by hand that skips None then never happens, and an optimizer
+    refuses it.
+
+Bad
+    scale = torch.ones(3, requires_grad=True).to(torch.float64)
+    loss.backward()
+    print(scale.grad)                      # None
+
+Good
+    scale = torch.ones(3, dtype=torch.float64, requires_grad=True)
+
+Where the gradient of an intermediate result is wanted (a feature map), call retain_grad() on it before backward().
+The finding is at the operation where its result was taken for the leaf, else where the missing gradient is read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from gradtrace.model import source
+from gradtrace.model.events import Event, GradMissed, NotOptimizable
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Site
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import shared_depth, within
+
+
+class NonLeafGrad(Rule):
+    id = "non-leaf-grad"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, GradMissed):
+            return self._missed(event)
+        return self._refused(event) if isinstance(event, NotOptimizable) else []
+
+    def _missed(self, event: GradMissed) -> list[Finding]:
+        if not event.stack or _only_clears(event.stack[0]):
+            return []
+        name = _whose(event.stack[0])
+        if event.stray_leaf and event.made:
+            return self.finding(
+                event.made,
+                f"{event.op} makes a new tensor from the leaf here, and .grad of {name} stays None: backward fills the leaf's",
+                "do this before requires_grad is set: `torch.ones(n, dtype=..., device=...).requires_grad_()`",
+                ((event.stack, "its .grad is read here, and is None"), (event.made[1:], "called from here")),
+            )
+        return self.finding(
+            event.stack,
+            f".grad of {name} is read, but {event.op} made it: it is no leaf, and backward keeps no gradient for it",
+            "call retain_grad() on it before backward(), or take the gradient with torch.autograd.grad",
+            ((event.made, "it was made here"),),
+        )
+
+    def _refused(self, event: NotOptimizable) -> list[Finding]:
+        made = within(event.made, shared_depth(event.made, event.stack)) if event.made else event.stack
+        return self.finding(
+            made,
+            f"{event.op} makes a tensor that is no leaf here, and {event.optimizer} refuses it",
+            "make a leaf of its values: `.detach().clone().requires_grad_()`, or give the optimizer the leaf it came from",
+            ((event.stack, f"{event.optimizer} is given it here"),),
+        )
+
+
+def _whose(site: Site) -> str:
+    found = source.statement(site.path, site.line)
+    reads = (
+        [node for node in ast.walk(found) if isinstance(node, ast.Attribute) and node.attr == "grad"] if found else []
+    )
+    exact = [node for node in reads if (node.lineno, node.col_offset) == (site.line, site.column)]
+    texts = {ast.unparse(node.value) for node in exact or reads}
+    return f"`{texts.pop()}`" if len(texts) == 1 else "this tensor"
+
+
+def _only_clears(site: Site) -> bool:
+    """`if x.grad is not None: x.grad.zero_()`: nothing is missed where there is nothing to clear."""
+    found = source.statement(site.path, site.line)
+    return isinstance(found, ast.If) and not found.orelse and all(_clears(one) for one in found.body)
+
+
+def _clears(found: ast.stmt) -> bool:
+    if isinstance(found, ast.Expr) and isinstance(found.value, ast.Call):
+        return getattr(found.value.func, "attr", "") in ("zero_", "detach_", "requires_grad_")
+    return isinstance(found, ast.Assign) and all(getattr(target, "attr", "") == "grad" for target in found.targets)

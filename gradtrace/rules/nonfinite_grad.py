@@ -1,0 +1,136 @@
+"""NaN or infinity comes down to a leaf's gradient.
+
+Why it bites
+    Some operations have no finite slope everywhere: sqrt and log at 0, a quotient by 0, acos at 1, softmax over a row
+    of -inf. torch.where, masks and nan_to_num behind them mend the value, not the slope: backward multiplies infinity
+    by 0, which is NaN, and one step later every parameter is NaN. The loss looks fine until then.
+
+Bad
+    return torch.where(x > 0, torch.log(x), 0.0)
+    std = x.var(dim=-1).sqrt()
+
+Good
+    return torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
+    std = (x.var(dim=-1) + 1e-6).sqrt()
+
+The finding is at the operation that makes it. NaN that a mask removes again before it reaches a leaf is no finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, NonFinite
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+
+_WHERE = "a torch.where or mask behind it is too late: both branches have slopes, so choose at the input"
+
+#: by kind: what happened, and the mend
+_KINDS = {
+    "zero": ("{op} of zero has no finite slope", "keep its input away from zero: add a small eps, or clamp(min=eps)"),
+    "negative": ("{op} of a negative number is NaN", "clamp its input to what {op} is defined for"),
+    "edge": ("{op} has an infinite slope at the ends of its range", "clamp its input: x.clamp(-1 + eps, 1 - eps)"),
+    "outside": ("{op} of a number outside its range is NaN", "clamp its input to the range, a small eps inside it"),
+    "row": (
+        "{op} over a row of nothing but -inf is NaN",
+        "leave one entry of each row unmasked, or mask with a large finite number (-1e9) instead of -inf",
+    ),
+    "single": (
+        "{op} of a single value is NaN: it divides by n - 1",
+        "pass unbiased=False (correction=0), or skip batches of one sample",
+    ),
+    "repeated": (
+        "backward of {op} divides by the differences of eigenvalues (or singular values), and some are equal",
+        "add a little noise or distinct values on the diagonal, use eigenvalues alone, or a Cholesky factor instead",
+    ),
+    "singular": ("{op} has no finite gradient at a singular matrix", "add eps * torch.eye(n) to the matrix"),
+    "short": (
+        "ctc_loss is infinite where the input is shorter than its target",
+        "pass zero_infinity=True, or drop those samples",
+    ),
+    "inf": (
+        "{op} takes in an infinite value, and zero times infinity is NaN in backward, whatever hides it afterwards",
+        "replace the infinite values *before* this operation (masked_fill(mask, 0.0)), not the NaN behind it",
+    ),
+    "nan": (
+        "{op} takes in NaN, and zero times NaN is NaN in backward, whatever hides it afterwards",
+        "replace the NaN in its input first (torch.where, nan_to_num), then compute",
+    ),
+    "overflow": (
+        "{op} gives a number too large for its type",
+        "clamp its input, or use the stable form (logsumexp, softplus, log_softmax, binary_cross_entropy_with_logits)",
+    ),
+    "custom": (
+        "the backward of this custom Function gives values that are not finite",
+        "guard the divisions, logs and roots in its backward",
+    ),
+    "unknown": (
+        "backward of {op} turns finite gradients into values that are not finite",
+        "look at the values that go in here; torch.autograd.set_detect_anomaly(True) stops at this operation",
+    ),
+}
+_DIVISION = ("{op} by zero has no finite slope", "keep the divisor away from zero: add a small eps, or clamp(min=eps)")
+_QUOTIENTS = ("Div", "Reciprocal", "Addcdiv")
+_NORMALISED = ("{op} of equal values divides by zero", "give it an eps greater than zero")
+
+#: what half precision brings about, and a GradScaler skips
+_SKIPPED = ("overflow", "custom", "unknown", "inf")
+_CALLED = {"": "it", "div": "division", "mul": "the product", "log1_p": "log1p", "linalg_vector_norm": "norm"}
+
+
+class NonFiniteGrad(Rule):
+    id = "nonfinite-grad"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, NonFinite) or (event.scaled and event.kind in _SKIPPED):
+            return []
+        what, mend = _words(event)
+        return self.finding(
+            event.made or event.born or event.stack,
+            f"{what.format(op=_spoken(event.op))}: {event.value} reaches {_leaves(event)}{_although(event)}",
+            f"{mend.format(op=_spoken(event.op))}{'; ' + _WHERE if event.kind == 'zero' and not event.lost else ''}",
+            (
+                (event.born, f"in backward, gradients become {event.value} here ({_spoken(event.born_op)})"),
+                (event.stack, f"{event.value} reaches the leaves in this call"),
+                (event.made[1:], "called from here"),
+            ),
+            _level(event),
+        )
+
+
+def _words(event: NonFinite) -> tuple[str, str]:
+    if event.kind == "zero" and event.op.startswith(_QUOTIENTS):
+        return _DIVISION
+    if event.kind == "zero" and event.op.startswith("Native"):
+        return _NORMALISED
+    return _KINDS[event.kind]
+
+
+def _level(event: NonFinite) -> Level:
+    """A run that diverges overflows somewhere: that is a fact, not a fault of that line. exp is another matter."""
+    if event.kind == "overflow" and not event.op.startswith(("Exp", "Pow")):
+        return Level.NOTE
+    return Level.ERROR
+
+
+def _leaves(event: NonFinite) -> str:
+    if not event.leaves:
+        return "the gradients of leaves"
+    named = f"`{event.leaves[0]}`" if " of shape " not in event.leaves[0] else event.leaves[0]
+    return f"the gradient of {named}" + (" and others" if len(event.leaves) > 1 else "")
+
+
+def _although(event: NonFinite) -> str:
+    if not event.root:
+        return ""
+    return f", and `{event.root}` itself is not finite" if event.lost else f", although `{event.root}` is finite"
+
+
+def _spoken(op: str) -> str:
+    """`log_softmax` for `LogSoftmaxBackward0`, `linalg.eigh` for `LinalgEighBackward0`."""
+    name = re.sub(r"(Ex)?Backward\d*$", "", op)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().removeprefix("native_")
+    return _CALLED.get(name, name.replace("linalg_", "linalg."))

@@ -1,0 +1,44 @@
+"""backward() or autograd.grad() on a tensor of many elements, without saying what gradient it has.
+
+Why it bites
+    torch knows where to start only for a single number. A loss with reduction="none", a vector of losses or a whole
+    output needs a reduction first, or a gradient of its own shape.
+
+Bad
+    loss = F.mse_loss(pred, y, reduction="none")
+    loss.backward()
+
+Good
+    loss = F.mse_loss(pred, y, reduction="none").mean()
+    loss.backward()
+
+The finding is at the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, Misfit
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import expression
+
+
+class NonScalarBackward(Rule):
+    id = "nonscalar-backward"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Misfit) or event.kind != "nonscalar":
+            return []
+        root = expression(event.stack, event.root)
+        name = event.root if event.root.isidentifier() else "loss"
+        shape = f" of shape {event.given}" if event.given else ""
+        return self.finding(
+            event.stack,
+            f"{root}{shape} is no single number, and this call does not say what gradient it has",
+            f"reduce it first ({name}.mean() or {name}.sum()), or pass a gradient of its shape: "
+            f"{name}.backward(torch.ones_like({name})) does what sum() does",
+            ((event.made, f"{root} was made here"), (event.stack[1:], "called from here")),
+        )

@@ -1,0 +1,96 @@
+"""A step is made again and again without new gradients.
+
+Why it bites
+    A step whose gradients are the ones that the last step has used moves twice along the same direction, as if the
+    learning rate had doubled. A step without any gradient does nothing, though the code says otherwise.
+
+Bad
+    loss.backward()
+    optimizer.step()
+    scaler.step(optimizer)                 # once more, with the same gradients
+
+Good
+    loss.backward()
+    optimizer.step()
+
+A single step without gradients, as schedulers are warmed up with, is not reported, nor are optimizers that rest in some
+phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gradtrace.model.events import End, Event, Fed
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+
+_TURNS = 3
+#: share of the steps of one line
+_MOST = 0.8
+
+
+@dataclass(slots=True)
+class _Line:
+    """The steps of one optimizer on one line."""
+
+    steps: int = 0
+    again: int = 0
+    empty: int = 0
+    last: Fed | None = None
+
+
+class StepWithoutGrad(Rule):
+    id = "step-without-grad"
+    level = Level.WARNING
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[int, Stack], _Line] = {}
+        self._fed: set[int] = set()
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Fed):
+            self._count(event)
+        elif isinstance(event, End):
+            return [finding for (key, _), line in self._lines.items() for finding in self._judge(key, line)]
+        return []
+
+    def _count(self, step: Fed) -> None:
+        line = self._lines.setdefault((step.key, step.stack), _Line())
+        line.steps += 1
+        line.again += bool(step.again)
+        # what was cleared before the step is another fault; without any backward call a schedule may be tried out
+        line.empty += step.empty and not step.lost
+        if step.again or step.empty:
+            line.last = step
+        if step.given:
+            self._fed.add(step.key)
+
+    def _judge(self, key: int, line: _Line) -> list[Finding]:
+        step = line.last
+        if step is None or key not in self._fed:
+            return []
+        if line.again >= _TURNS and line.again >= _MOST * line.steps:
+            return self._again(line, step)
+        if line.empty >= _TURNS and line.empty == line.steps:
+            return self._empty(line, step)
+        return []
+
+    def _again(self, line: _Line, step: Fed) -> list[Finding]:
+        return self.finding(
+            step.stack,
+            f"{line.again} of {line.steps} steps of `{step.optimizer}` here use gradients that its step before has "
+            "used already: no backward call came in between",
+            "make one step for each backward call, or clear the gradients after a step",
+            ((step.again, "they had been used here"),),
+        )
+
+    def _empty(self, line: _Line, step: Fed) -> list[Finding]:
+        return self.finding(
+            step.stack,
+            f"none of the {line.steps} steps of `{step.optimizer}` here finds a gradient: its gradients are used and "
+            "cleared before",
+            "move this step between the backward call and zero_grad(), or drop it",
+        )

@@ -1,0 +1,101 @@
+"""A parameter receives gradients, but no optimizer holds it.
+
+Why it bites
+    Only what `parameters()` yields gets into an optimizer: layers in a plain list or dict, a head of the loss that was
+    forgotten, a layer that is made within forward or after the optimizer, the result of `.to()` on a Parameter. They
+    are computed with and even receive gradients, but keep their first random values. The loss falls all the same.
+
+Bad
+    self.heads = {name: nn.Linear(32, n) for name, n in tasks.items()}
+
+Good
+    self.heads = nn.ModuleDict({name: nn.Linear(32, n) for name, n in tasks.items()})
+
+The finding is at the line that hides the parameters, or at the optimizer that was not given them. Parameters that are
+updated by hand, whose gradient is read, that are in evaluation mode or part of a model that is trained in part on
+purpose are not reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+
+#: names by which people call networks that are not trained by gradients
+_MEANT = re.compile(
+    r"target|teacher|ema|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
+)
+_TELLS = {
+    "forward": "{names} is made anew in each forward, gets a gradient once and is thrown away: no optimizer knows it",
+    "late": "{names} gets a gradient in every step, but was made after {optimizer}, which does not hold it",
+    "hidden": "{names} gets a gradient in every step, but is in no optimizer: `{container}` is no module, and parameters() "
+    "does not look into it",
+    "converted": "the result of this operation is used in the place of the parameter, which gets gradients but is in no "
+    "optimizer: a module registers only the Parameter itself",
+    "copied": "{names} gets a gradient in every step, while {optimizer} holds other parameters, which never get one",
+    "left out": "{names} gets a gradient in every step, but {optimizer} was not given it",
+}
+_HELP = {
+    "forward": "make it once, in __init__, as an attribute of the module",
+    "late": "make it before the optimizer, or hand its parameters over with add_param_group()",
+    "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
+    "converted": "convert the data first and wrap it last: `nn.Parameter(data.to(dtype))`",
+    "copied": "make the optimizer after the model has got its final parameters",
+    "left out": "give it to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
+    "requires_grad_(False) on it",
+}
+
+
+class UnoptimizedParameter(Rule):
+    id = "unoptimized-parameter"
+    level = Level.ERROR
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, ParameterReplaced):
+            return self._replaced(event)
+        if not isinstance(event, Unoptimized) or any(_MEANT.search(name) for name in event.names):
+            return []
+        words = {
+            "names": _names(event),
+            "optimizer": event.optimizer or "the optimizer",
+            "container": event.container,
+            "root": event.container or "head",
+        }
+        return self.finding(
+            _place(event),
+            _TELLS[event.why].format(**words),
+            _HELP[event.why].format(**words),
+            (
+                (event.born, "made here"),
+                (event.optimizer_stack, f"{words['optimizer']} is made here"),
+                (event.backward, "this call gives it a gradient"),
+            ),
+        )
+
+    def _replaced(self, event: ParameterReplaced) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"`{event.name}` is a Parameter of {event.module}, and is replaced by the result of an operation, which is none",
+            f"keep the result in a variable (`{event.name} = ...`), or change the values under torch.no_grad() with an "
+            f"in-place operation",
+            ((event.born, "the parameter is made here"), (event.stack[1:], "called from here")),
+        )
+
+
+def _place(event: Unoptimized) -> Stack:
+    if event.why == "hidden":
+        return event.holder or event.born or event.optimizer_stack
+    lazily = event.why == "late" and any(site.in_module_call for site in event.born)
+    if event.why in ("forward", "converted") or lazily:
+        return event.born
+    return event.optimizer_stack
+
+
+def _names(event: Unoptimized) -> str:
+    shown = ", ".join(f"`{name}`" for name in event.names[:2]) or "a parameter"
+    return shown if len(event.names) <= 2 else f"{shown} and others ({event.count} parameters)"

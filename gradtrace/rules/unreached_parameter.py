@@ -1,0 +1,115 @@
+"""A parameter is given to an optimizer, and never receives a gradient.
+
+Why it bites
+    The optimizer skips what has no gradient, without a word. A layer that forward never calls, one that runs under
+    torch.no_grad(), one whose result is detached, rounded to labels or copied into a new tensor, keeps its first random
+    values; the rest of the model learns around it.
+
+Bad
+    class Tower(nn.Module):
+        @torch.no_grad()
+        def forward(self, x): ...
+
+Good
+    class Tower(nn.Module):
+        def forward(self, x): ...
+
+The finding is at the line that turns gradients off or cuts the path, or where the unused module is made. Frozen
+parameters (requires_grad=False) are no fault. Whether a module is idle by choice cannot always be told: then this is
+a note.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from gradtrace.model import source
+from gradtrace.model.events import Cut, Event, Unreached
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Site, Stack
+from gradtrace.rules.base import Rule
+
+#: names by which people call networks that are not trained by gradients
+_MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE)
+_MENDS = {
+    "detached": "keep the tensor itself here: numbers, .data and detached tensors carry no graph",
+    "copied": "use torch.stack or torch.cat on the tensors: {op} copies their values alone",
+    "not differentiable": "use something differentiable here: {op} has no gradient",
+    "constant gradient": "pass create_graph=True: without it the gradient is a constant",
+    "no_grad": "let this run with gradients on",
+}
+
+
+class UnreachedParameter(Rule):
+    id = "unreached-parameter"
+    level = Level.WARNING
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, Unreached) or any(_MEANT.search(name) for name in event.names):
+            return []
+        if event.why == "no_grad":
+            return self._under_no_grad(event)
+        if event.why == "cut" and event.cut is not None:
+            return self._cut(event, event.cut)
+        return self._ignored(event) if event.why == "ignored" else self._unused(event)
+
+    def _under_no_grad(self, event: Unreached) -> list[Finding]:
+        where = _turned_off(event.used)
+        turned = "this turns gradients off" if where != event.used else "gradients are off here"
+        return self.finding(
+            where,
+            f"{_names(event)} {_never(event)}: {turned} where they are used",
+            "remove it if they are to be trained; if not, set requires_grad_(False) on them and leave them out of the optimizer",
+            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
+            Level.NOTE if event.excuse else None,
+        )
+
+    def _cut(self, event: Unreached, cut: Cut) -> list[Finding]:
+        return self.finding(
+            cut.stack,
+            f"{_names(event)} {_never(event)}: {cut.op} cuts the path to the loss here",
+            _MENDS.get(cut.why, _MENDS["detached"]).format(op=cut.op),
+            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
+            Level.ERROR,
+        )
+
+    def _ignored(self, event: Unreached) -> list[Finding]:
+        return self.finding(
+            event.used,
+            f"{_names(event)} {_never(event)}: what is computed from them here goes into no loss",
+            "add a term to the loss that depends on it, or leave it out of the optimizer",
+            ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
+            Level.NOTE,
+        )
+
+    def _unused(self, event: Unreached) -> list[Finding]:
+        attribute = event.attribute.partition("[")[0]
+        by_choice = event.excuse or not attribute or any(source.mentions(path, attribute) for path in event.files)
+        return self.finding(
+            event.born or event.optimizer_stack,
+            f"{_names(event)} {_never(event)}: no operation ever uses them",
+            f"call {attribute or 'the module'} in forward, or delete it",
+            ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
+            Level.NOTE if by_choice else None,
+        )
+
+
+def _names(event: Unreached) -> str:
+    shown = ", ".join(f"`{name}`" for name in event.names[:2])
+    rest = len(event.names) - 2
+    return shown if rest <= 0 else f"{shown} and others ({event.count} parameters)"
+
+
+def _never(event: Unreached) -> str:
+    return f"got no gradient in {event.steps} steps of {event.optimizer}"
+
+
+def _turned_off(used: Stack) -> Stack:
+    """The `with` or decorator that turned gradients off, from the innermost frame outwards; else where they were
+    off."""
+    for depth, site in enumerate(used):
+        line = source.gradients_off(site.path, site.line)
+        if line is not None:
+            return (Site(site.path, line, site.function), *used[depth + 1 :])
+    return used

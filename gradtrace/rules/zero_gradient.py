@@ -1,0 +1,50 @@
+"""A parameter gets a gradient that is exactly zero, every time, because a flat operation lies on each path to it.
+
+Why it bites
+    sign, round, floor and ceil are flat: their derivative is zero wherever it exists. A clamp or a ReLU is flat where
+    it is saturated. Everything in front of it is computed with, has a .grad, and is never trained.
+
+Bad
+    mask = (torch.sign(x - self.threshold) + 1) / 2
+
+Good
+    mask = torch.sigmoid((x - self.threshold) / temperature)
+
+Where the hard value is needed in the forward pass, use a straight-through estimator: `soft + (hard - soft).detach()`.
+The finding is at the flat operation. A zero gradient that has another reason (the key bias of attention, a bias
+before a normalisation) is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, FlatGradient
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+
+
+class ZeroGradient(Rule):
+    id = "zero-gradient"
+    level = Level.WARNING
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, FlatGradient):
+            return []
+        shown = ", ".join(f"`{name}`" for name in event.names[:2])
+        names = shown if event.count <= 2 else f"{shown} and {event.count - 2} more"
+        if event.saturated:
+            why = f"{event.op} is saturated for every element"
+            mend = (
+                "look at the range of what goes in: a wider clamp, a leaky ReLU, another initialisation or a lower rate"
+            )
+        else:
+            why = f"{event.op} has the derivative zero"
+            mend = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
+        return self.finding(
+            event.stack,
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {why} and lies on every path to "
+            f"{'it' if event.count == 1 else 'them'}",
+            mend,
+            ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
+        )

@@ -1,0 +1,222 @@
+"""Looks at what goes into a loss: outputs of softmax where scores belong, and shapes that pair samples wrongly.
+
+What is suspicious is told of when a backward call runs through it: a number that is merely printed trains nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from gradtrace.model.events import Broadcast, DoubleSoftmax, Event
+from gradtrace.watch import saved
+from gradtrace.watch.backward import BackwardCall
+from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.walk import ACCUMULATE, VIEWS
+
+Tensor = torch.Tensor
+
+#: take scores, and put softmax or sigmoid to them themselves
+_OF_SCORES = {
+    F.cross_entropy: "softmax",
+    F.multilabel_soft_margin_loss: "sigmoid",
+    F.binary_cross_entropy_with_logits: "sigmoid",
+}
+#: take logarithms of probabilities
+_OF_LOGARITHMS = (F.nll_loss, F.kl_div)
+#: take probabilities
+_OF_PROBABILITIES = (F.binary_cross_entropy,)
+#: compare elements, and broadcast
+_COMPARING = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
+_DIFFERENCES = (Tensor.sub, torch.sub, Tensor.mul, torch.mul)
+
+_NAMES = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "LogSoftmaxBackward0": "log_softmax"}
+#: do to each element the same
+_POINTWISE = frozenset(
+    name + "Backward" + str(number)
+    for name in "Abs Add Clamp ClampMin Div Exp Log Maximum Minimum Mul Neg Pow Relu Square Sub ToCopy Where".split()
+    for number in range(4)
+)
+_REDUCING = ("MeanBackward0", "SumBackward0")
+#: suspicions waiting for a backward call; views passed on the way to the operation behind them
+_MOST, _DEEP = 64, 16
+
+
+class Losses(Observer):
+    """Suspicions by the number of the node that the call made."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(session)
+        self._waiting: dict[int, Event] = {}
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {
+            **dict.fromkeys(_OF_SCORES, self._of_scores),
+            **dict.fromkeys(_OF_LOGARITHMS, self._of_logarithms),
+            **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
+            **dict.fromkeys(_COMPARING, self._compares),
+            **dict.fromkeys(_DIFFERENCES, self._combines),
+        }
+
+    def _of_scores(self, call: TorchCall) -> None:
+        node = _behind(call)
+        first = _NAMES.get(type(node).__name__)
+        if first is not None:
+            self._doubled(call, node, first, _OF_SCORES[call.func])
+
+    def _of_logarithms(self, call: TorchCall) -> None:
+        """Softmax of softmax, its logarithm taken; or no logarithm at all."""
+        node = _behind(call)
+        if type(node).__name__ == "SoftmaxBackward0":
+            self._doubled(call, node, "softmax", "logarithm")
+        elif type(node).__name__ == "LogSoftmaxBackward0":
+            inner = _past_views(node.next_functions[0][0])
+            if type(inner).__name__ in ("SoftmaxBackward0", "SigmoidBackward0"):
+                self._doubled(call, inner, _NAMES[type(inner).__name__], "softmax")
+
+    def _of_probabilities(self, call: TorchCall) -> None:
+        node = _behind(call)
+        if type(node).__name__ != "SigmoidBackward0":
+            return
+        inner = _past_views(node.next_functions[0][0])
+        if type(inner).__name__ in ("SoftmaxBackward0", "SigmoidBackward0"):
+            self._doubled(call, inner, _NAMES[type(inner).__name__], "sigmoid")
+
+    def _doubled(self, call: TorchCall, node: Any, first: str, second: str) -> None:
+        made = self.session.trail.find(node._sequence_nr())
+        loss = call.func.__name__
+        self._suspect(call, DoubleSoftmax(first, second, loss, made, self.session.frames.stack(call.frame)))
+
+    def _suspect(self, call: TorchCall, event: Event) -> None:
+        if len(self._waiting) >= _MOST:
+            self._waiting.pop(next(iter(self._waiting)))
+        # the last node that the call made is that of its result
+        self._waiting[call.after - 1] = event
+
+    def _compares(self, call: TorchCall) -> None:
+        if call.after == call.before:
+            return
+        one, other = _first_two(call, "target")
+        if one is not None and other is not None and _misaligned(one, other):
+            reduced = call.kwargs.get("reduction", "mean") != "none"
+            if reduced or not (_reshaped(one) or _reshaped(other)):
+                self._crossed(call, one, other, reduced)
+
+    def _combines(self, call: TorchCall) -> None:
+        """Only the shape [n, 1] with [n]: anything else may be meant."""
+        if call.after == call.before or len(call.args) != 2:
+            return
+        one, other = call.args
+        if type(one) is not Tensor or type(other) is not Tensor or one.dim() + other.dim() != 3:
+            return
+        with torch._C.DisableTorchFunction():
+            if _misaligned(one, other) and not _reshaped(one) and not _reshaped(other) and not _same_memory(one, other):
+                self._crossed(call, one, other, False)
+
+    def _crossed(self, call: TorchCall, one: Tensor, other: Tensor, reduced: bool) -> None:
+        shape = _broadcast(one, other)
+        name = call.func.__name__
+        stack = self.session.frames.stack(call.frame)
+        self._suspect(call, Broadcast(name, tuple(one.shape), tuple(other.shape), shape, reduced, stack))
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        nodes = {node._sequence_nr(): node for node in call.nodes}
+        for number, event in waiting.items():
+            if number not in nodes:
+                self._waiting[number] = event
+            elif not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes):
+                self.session.emit(event)
+
+
+def _first_two(call: TorchCall, second: str) -> tuple[Tensor | None, Tensor | None]:
+    given = (*call.args[:2], *(call.kwargs[name] for name in ("input", second) if name in call.kwargs))
+    tensors = [tensor for tensor in given if isinstance(tensor, Tensor)]
+    return (tensors[0], tensors[1]) if len(tensors) == 2 else (None, None)
+
+
+def _behind(call: TorchCall) -> Any:
+    """The operation, past views, that made what goes into a loss; None where that has no graph."""
+    if call.after == call.before:
+        return None
+    tensor = call.args[0] if call.args else call.kwargs.get("input")
+    return _past_views(tensor.grad_fn) if isinstance(tensor, Tensor) else None
+
+
+def _past_views(node: Any) -> Any:
+    for _ in range(_DEEP):
+        if type(node).__name__ not in VIEWS and type(node).__name__ not in ("CloneBackward0", "ToCopyBackward0"):
+            break
+        node = node.next_functions[0][0]
+    return node
+
+
+def _misaligned(one: Tensor, other: Tensor) -> bool:
+    """The same sizes but for dimensions of size one, and yet each is broadcast against the other."""
+    if one.dim() == other.dim() or one.numel() != other.numel():
+        return False
+    if [size for size in one.shape if size != 1] != [size for size in other.shape if size != 1]:
+        return False
+    return math.prod(_broadcast(one, other)) > one.numel()
+
+
+def _broadcast(one: Tensor, other: Tensor) -> tuple[int, ...]:
+    """The shape that an operation on both gives. Not by torch.broadcast_shapes, which imports sympy."""
+    sizes = zip_longest(reversed(one.shape), reversed(other.shape), fillvalue=1)
+    return tuple(right if left == 1 else left for left, right in sizes)[::-1]
+
+
+def _reshaped(tensor: Tensor) -> bool:
+    """Given its dimension of size one on purpose: by unsqueeze, an index of None, a view, or keepdim."""
+    if tensor.dim() == 1:
+        return False
+    base = tensor._base
+    if base is not None and base.dim() < tensor.dim():
+        return True
+    node = tensor.grad_fn
+    if node is None:
+        return False
+    return type(node).__name__ in VIEWS or bool(getattr(node, "_saved_keepdim", False))
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _takes_pairs(node: Any) -> bool:
+    """Whether data of the full shape, a weight for each pair, goes in as well: then pairs are meant."""
+    inputs = node.next_functions
+    if len(inputs) != 2 or all(child is not None for child, _ in inputs):
+        return False
+    values = dict(saved.tensors(node))
+    data = values.get("other" if inputs[1][0] is None else "self")
+    return data is not None and data.dim() > 1 and 1 not in data.shape
+
+
+def _summed_up(node: Any, nodes: Sequence[Any]) -> bool:
+    """Whether all that becomes of a node's output is one number: a mean or sum over everything, the elements on their
+    own up to there."""
+    users: dict[Any, list[Any]] = {}
+    for one in nodes:
+        for child, _ in one.next_functions:
+            if child is not None and type(child) is not ACCUMULATE:
+                users.setdefault(child, []).append(one)
+    seen, waiting, reduced = {node}, [node], False
+    while waiting:
+        for user in users.get(waiting.pop(), ()):
+            if type(user).__name__ in _REDUCING:
+                reduced = True
+            elif type(user).__name__ not in _POINTWISE or _takes_pairs(user):
+                return False
+            elif user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return reduced

@@ -1,0 +1,314 @@
+"""Which parameters of optimizers never receive a gradient, and why not.
+
+Of parameters without a gradient at an optimizer's first step, the next turns are looked at closely: which operations
+take them in, and where paths from them end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradtrace.model.events import Cut, Unreached
+from gradtrace.model.site import Stack
+from gradtrace.watch import walk
+from gradtrace.watch.backward import BackwardCall
+from gradtrace.watch.births import Birth, Births
+from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.holders import Holders, look
+from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
+from gradtrace.watch.session import Session
+from gradtrace.watch.steps import parameters
+
+Tensor = torch.Tensor
+
+#: steps of an optimizer before anything is said of it
+_STEPS = 3
+#: steps after which the values of idle parameters are looked at
+_LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
+#: calls looked at, walks made and searches for names, at most
+_CALLS = 200_000
+_WALKS = 64
+_SEARCHES = 6
+_NAMES = 6
+#: calls that take in parameters and give several tensors
+_SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
+_COPYING = (torch.tensor, torch.as_tensor)
+#: cuts by which a value leaves torch: as often for a log as for a loss
+_NUMBERS = ("item()", "tolist()", "numpy()", "float()", "int()")
+
+
+class _Suspect:
+    """A parameter without a gradient so far."""
+
+    __slots__ = ("birth", "ignored", "mark", "off", "used")
+
+    def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
+        self.birth = birth
+        self.mark = fingerprint(tensor)
+        #: where an operation took it in, with gradients on and with gradients off
+        self.used: Stack = ()
+        self.off: Stack = ()
+
+
+class _Group:
+    """The parameters of one optimizer."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.steps = 0
+        self.suspects: dict[int, _Suspect] = {}
+        self.members: frozenset[int] = frozenset()
+        self.holders = Holders()
+        self.idle = False
+
+
+class Reach(Observer):
+    def __init__(self, session: Session, births: Births, cuts: Cuts) -> None:
+        super().__init__(session)
+        self._births = births
+        self._cuts = cuts
+        self._groups: dict[int, _Group] = {}
+        self._suspects: dict[int, _Suspect] = {}
+        #: cuts met, with the identities of the suspects behind them, and those of which the result went on into a graph
+        self._cut: dict[Stack, tuple[Cut, set[int]]] = {}
+        self._entered: set[Stack] = set()
+        self._calls_left, self._walks_left, self._searches_left = _CALLS, _WALKS, _SEARCHES
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {**dict.fromkeys(_SEVERAL, self._several), **dict.fromkeys(_COPYING, self._copied)}
+
+    def made_nodes(self) -> Handler:
+        return self._nodes
+
+    def made_plain(self) -> Handler:
+        return self._plain
+
+    def idle(self, key: int) -> bool:
+        """Whether no parameter of this optimizer ever received a gradient, over several steps."""
+        group = self._groups.get(key)
+        return group is not None and group.steps >= _STEPS and len(group.suspects) == len(group.members) > 0
+
+    def excuse(self, key: int) -> None:
+        """Somebody else tells why this optimizer's parameters are idle."""
+        self._groups.pop(key, None)
+
+    # what the operations take in
+
+    def _watching(self) -> bool:
+        if not self._suspects or self._calls_left <= 0:
+            return False
+        self._calls_left -= 1
+        return True
+
+    def _several(self, call: TorchCall) -> None:
+        if self._watching():
+            self._note_inputs(call, call.inputs)
+
+    def _copied(self, call: TorchCall) -> None:
+        if self._suspects:
+            given = next((tensor for tensor in tensors_in(call.args[:1]) if tensor.requires_grad), None)
+            if given is not None:
+                stack = self.session.frames.stack(call.frame)
+                cut = Cut(f"torch.{call.func.__name__}()", "copied", stack)
+                self._note_cut(cut, [one for one in tensors_in(call.args[:1]) if one.requires_grad])
+
+    def _nodes(self, call: TorchCall) -> None:
+        if not self._watching():
+            return
+        inputs = call.inputs
+        self._note_inputs(call, inputs)
+        for tensor in inputs:
+            if tensor.is_leaf:
+                self._entered.update(cut.stack for cut in self._cuts.of(tensor))
+
+    def _plain(self, call: TorchCall) -> None:
+        if not self._watching():
+            return
+        self._note_inputs(call, call.inputs)
+        for cut in self._cuts.of(call.out):
+            # a cut made by this call, not one that its inputs brought along
+            if cut.stack == self.session.frames.stack(call.frame):
+                self._note_cut(cut, [tensor for tensor in call.inputs if tensor.requires_grad])
+
+    def _note_inputs(self, call: TorchCall, inputs: Sequence[Tensor]) -> None:
+        for tensor in inputs:
+            suspect = self._suspects.get(id(tensor))
+            if suspect is None or (suspect.used and suspect.off):
+                continue
+            stack = self.session.frames.stack(call.frame)
+            if not torch.is_grad_enabled():
+                suspect.off = suspect.off or stack
+            elif call.after != call.before or type(call.out) is Tensor:
+                suspect.used = suspect.used or stack
+
+    def _note_cut(self, cut: Cut, sources: Sequence[Tensor]) -> None:
+        known = self._cut.get(cut.stack)
+        if known is None and len(self._cut) < _WALKS:
+            known = self._cut[cut.stack] = (cut, set())
+        if known is None or not self._walks_left or cut.why == "no_grad":
+            return
+        self._walks_left -= 1
+        known[1].update(id(leaf) for leaf in _behind(sources) if id(leaf) in self._suspects)
+
+    # who receives gradients
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if self._suspects:
+            for tensor in outputs:
+                if isinstance(tensor, Tensor) and tensor.is_leaf:
+                    self._entered.update(cut.stack for cut in self._cuts.of(tensor))
+            if not call.accumulates:
+                self._clear(call.leaves)
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if self._suspects and call.accumulates:
+            self._clear([leaf for leaf in call.leaves if id(leaf) in self._suspects and leaf.grad is not None])
+
+    def _clear(self, leaves: Sequence[Tensor]) -> None:
+        for leaf in leaves:
+            if self._suspects.pop(id(leaf), None) is not None:
+                for group in self._groups.values():
+                    group.suspects.pop(id(leaf), None)
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        group = self._groups.get(id(optimizer))
+        if group is None:
+            group = self._groups[id(optimizer)] = self._begin(optimizer)
+        group.steps += 1
+        if not group.suspects:
+            return
+        idle = [one for one in parameters(optimizer) if id(one) in group.suspects]
+        self._clear([one for one in idle if one.grad is not None or not one.requires_grad])
+        if group.steps in _LOOKS:
+            self._clear([one for one in idle if id(one) in group.suspects and self._changed(one)])
+        if group.suspects and not group.holders.names and self._searches_left and group.steps <= _STEPS:
+            self._searches_left -= 1
+            group.holders = look(self.session.frames)
+
+    def _begin(self, optimizer: Optimizer) -> _Group:
+        group = _Group(type(optimizer).__name__)
+        given = list(parameters(optimizer))
+        group.members = frozenset(id(one) for one in given if one.requires_grad)
+        # an optimizer of the user's own may take gradients from anywhere
+        if type(optimizer).__module__.partition(".")[0] != "torch":
+            return group
+        for one in given:
+            if one.requires_grad and one.grad is None and self.session.gradients.known(one) is None:
+                group.suspects[id(one)] = self._suspects[id(one)] = _Suspect(one, self._births.of(one))
+        return group
+
+    def _changed(self, tensor: Tensor) -> bool:
+        return fingerprint(tensor) != self._suspects[id(tensor)].mark
+
+    # what it comes to
+
+    def at_end(self) -> None:
+        for key, group in self._groups.items():
+            if group.suspects and group.steps >= _STEPS:
+                self._tell(key, group)
+
+    def _tell(self, key: int, group: _Group) -> None:
+        made = self._births.optimizer(key)
+        told: dict[Any, list[tuple[int, str, Stack, Cut | None]]] = {}
+        for one, suspect in group.suspects.items():
+            why, where, cut = self._reason(one, suspect)
+            if why != "unused":
+                told.setdefault((why, where[:1]), []).append((one, "", where, cut))
+                continue
+            root = self._root(group, one)
+            born = group.holders.born(suspect.birth.stack, root) if suspect.birth else ()
+            told.setdefault((why, born[:1], root.rpartition(".")[2]), []).append((one, root, born, cut))
+        for (why, *_), found in told.items():
+            self._emit(why, group, found, made.stack if made else ())
+
+    def _reason(self, key: int, suspect: _Suspect) -> tuple[str, Stack, Cut | None]:
+        if not suspect.used:
+            return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
+        cuts = [cut for cut, behind in self._cut.values() if key in behind]
+        cut = max(cuts, key=self._weight, default=None)
+        if cut is None or not self._weight(cut):
+            return "ignored", suspect.used, None
+        return "cut", cut.stack, cut
+
+    def _weight(self, cut: Cut) -> int:
+        """How sure it is that this cut, of several, is the one that matters."""
+        if cut.stack in self._entered or cut.why in ("copied", "constant gradient"):
+            return 2
+        return 0 if cut.op in _NUMBERS else 1
+
+    def _root(self, group: _Group, key: int) -> str:
+        """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""
+        name = group.holders.names.get(key, "")
+        others = [group.holders.names.get(one, "") for one in group.members if not self._never_used(group, one)]
+        for above in group.holders.above(name):
+            if not any(other.startswith((f"{above}.", f"{above}[")) for other in others):
+                return above
+        return name
+
+    def _never_used(self, group: _Group, key: int) -> bool:
+        suspect = group.suspects.get(key)
+        return suspect is not None and not suspect.used and not suspect.off
+
+    def _emit(self, why: str, group: _Group, found: list[tuple[int, str, Stack, Cut | None]], made: Stack) -> None:
+        first, root, where, cut = found[0]
+        suspect = group.suspects[first]
+        holders, birth = group.holders, suspect.birth
+        names = [root or holders.names.get(one, "") for one, root, _, _ in found]
+        names = [
+            name or self._kind_name(group.suspects[one].birth) for (one, *_), name in zip(found, names, strict=True)
+        ]
+        path = self._path(group, first, root)
+        self.session.emit(
+            Unreached(
+                why,
+                tuple(dict.fromkeys(names))[:_NAMES],
+                len(found),
+                group.kind,
+                made,
+                group.steps,
+                where if why == "unused" else birth.stack if birth else (),
+                holders.modules[root].kind if root in holders.modules else birth.kind if birth else "",
+                (root or names[0]).rpartition(".")[2],
+                tuple(dict.fromkeys(site.path for site in birth.stack)) if birth else (),
+                suspect.used or suspect.off,
+                cut,
+                len(group.suspects) == len(group.members),
+                self._excuse(group, root, birth, path),
+            )
+        )
+
+    @staticmethod
+    def _kind_name(birth: Birth | None) -> str:
+        return f"{birth.kind}.{birth.name}" if birth else "a parameter"
+
+    @staticmethod
+    def _path(group: _Group, key: int, root: str) -> list[str]:
+        return group.holders.above(group.holders.names.get(key, root))
+
+    def _excuse(self, group: _Group, root: str, birth: Birth | None, path: list[str]) -> str:
+        modules = group.holders.modules
+        above = next((name for name in reversed(path) if root.startswith(f"{name}.") and name != root), "")
+        if above and modules[above].container:
+            return "picked"
+        if birth is None or not birth.own:
+            return "library"
+        return "evaluating" if path and not modules[path[-1]].training else ""
+
+
+def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
+    """Tells whether somebody writes to a parameter, also through `.data`, which counts no versions."""
+    few: list[Any] = []
+    if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
+        few = tensor.detach().reshape(-1)[:4].tolist()
+    return id(tensor), tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
+
+
+def _behind(sources: Sequence[Tensor]) -> list[Tensor]:
+    found = walk.visit(walk.roots_of(sources))
+    walk.keep(list(found.nodes))
+    return found.leaves

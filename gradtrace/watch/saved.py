@@ -1,0 +1,132 @@
+"""What a node saved for its backward, read without running a hook of the user's and without torch's own checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+#: in the message of the error that torch raises over an overwritten tensor
+MODIFIED = "has been modified by an inplace operation"
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+class Broken(NamedTuple):
+    """A tensor that a node saved and that was written to since. Holds a node: not to be kept."""
+
+    node: Any
+    #: what the node calls it: `self`, `weight`, `result`
+    name: str
+    #: None where this torch does not hand it out
+    tensor: torch.Tensor | None
+    #: torch's own words
+    message: str
+
+
+def tensors(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors that a node saved, as they are now, each with the node's name for it.
+
+    What lies behind `saved_tensors_hooks` is left out: to unpack it would run the user's code.
+    """
+    for name in _names(node):
+        yield from ((_label(name), value) for raw in _raws(node, name) if (value := _value(raw)) is not None)
+
+
+def broken(nodes: Sequence[Any], message: str) -> Broken | None:
+    """Of all saved tensors that were written to since, the one that `message`, the engine's error, is about."""
+    wanted = _fact(message)
+    others: list[Broken] = []
+    for node in nodes:
+        for name in _names(node):
+            told = _complaint(node, name)
+            if told is None:
+                continue
+            found = Broken(node, _label(name), _first_written(node, name, told), told)
+            if _fact(told) == wanted:
+                return found
+            others.append(found)
+    return others[0] if others else None
+
+
+def expected_version(message: str) -> int:
+    """The version at which the tensor was saved, from torch's words: "is at version 2; expected version 1 instead"."""
+    _, _, after = message.partition("expected version ")
+    digits = after.split(" ", 1)[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+def memory(tensor: torch.Tensor) -> int:
+    """The address where the memory begins in which a tensor lies, the same for all its views; 0 where there is none."""
+    if type(tensor) not in _PLAIN or tensor.layout is not torch.strided:
+        return 0
+    try:
+        return max(tensor.data_ptr() - int(tensor.storage_offset()) * tensor.element_size(), 0)
+    except (RuntimeError, NotImplementedError):  # inside torch.func transforms
+        return 0
+
+
+def span(tensor: torch.Tensor) -> tuple[int, int]:
+    """The addresses of a tensor's first element and of the end of its last."""
+    start, size = tensor.data_ptr(), tensor.element_size()
+    reach = sum((length - 1) * stride for length, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return start, start + (reach + 1) * size
+
+
+def _names(node: Any) -> tuple[str, ...]:
+    kind = type(node)
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(name for name in dir(node) if name.startswith("_raw_saved_"))
+    return _NAMES[kind]
+
+
+def _label(name: str) -> str:
+    return name.removeprefix("_raw_saved_")
+
+
+def _raws(node: Any, name: str) -> list[Any]:
+    """Nothing once the node is freed."""
+    try:
+        raws = getattr(node, name)
+    except RuntimeError:
+        return []
+    return list(raws) if isinstance(raws, (list, tuple)) else [raws]
+
+
+def _value(raw: Any) -> torch.Tensor | None:
+    if getattr(raw, "unpack_hook", None) is not None:
+        return None
+    try:
+        value = getattr(raw, "data", None)
+    except RuntimeError:
+        return None
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _complaint(node: Any, name: str) -> str | None:
+    """Torch's error over this saved tensor, if it was written to."""
+    if any(getattr(raw, "unpack_hook", None) is not None for raw in _raws(node, name)):
+        return None
+    read = name.removeprefix("_raw")
+    try:
+        # a custom Function has no `_saved_tensors`
+        getattr(node, read if hasattr(type(node), read) else read[1:])
+    except RuntimeError as error:
+        return str(error) if MODIFIED in str(error) else None
+    return None
+
+
+def _first_written(node: Any, name: str, message: str) -> torch.Tensor | None:
+    """Of the tensors saved under one name the one that was written to: it has left the expected version behind."""
+    expected = expected_version(message)
+    shape = _fact(message).partition("[")[2]
+    values = [value for raw in _raws(node, name) if (value := _value(raw)) is not None]
+    written = [value for value in values if value._version > expected and str(list(value.shape)) in shape]
+    return next(iter(written or values), None)
+
+
+def _fact(message: str) -> str:
+    """The message without its hint, which differs in anomaly mode."""
+    return message.partition(" Hint:")[0]

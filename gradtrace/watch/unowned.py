@@ -1,0 +1,276 @@
+"""Parameters that receive gradients turn after turn while optimizers step, and belong to none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradtrace.model import source
+from gradtrace.model.events import Unoptimized
+from gradtrace.model.site import Stack
+from gradtrace.watch import walk
+from gradtrace.watch.backward import BackwardCall
+from gradtrace.watch.births import Birth, Births, Made
+from gradtrace.watch.holders import Holders, at_line, look
+from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.reach import Reach, fingerprint
+from gradtrace.watch.session import Session
+from gradtrace.watch.steps import parameters
+
+Tensor = torch.Tensor
+
+_TURNS = 3
+#: turns after which values are looked at: whoever updates them by hand changes them
+_LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
+#: candidates at a time, searches for names, names told
+_MANY = 4_096
+_SEARCHES = 6
+_NAMES = 6
+
+
+class _Candidate:
+    """A parameter without an optimizer; or all that are made at one line within forward."""
+
+    __slots__ = "alone backward birth converted key mark made name numel owned passing root seen training turns".split()
+
+    def __init__(self, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
+        self.key = id(leaf)
+        self.birth = birth
+        self.mark = fingerprint(leaf)
+        self.numel = leaf.numel()
+        self.backward = call.stack
+        self.turns = 0
+        #: a backward call reached it since the last step
+        self.seen = True
+        #: made anew each time
+        self.passing = False
+        #: number and place of the operation that takes it in, if that is the same one each time
+        self.converted: tuple[int, Stack] | None = None
+        #: the optimizer of the other parameters that the same call reached, and how many numbers these hold
+        self.made: Made | None = None
+        self.owned = 0
+        #: the call reached no parameter of any optimizer
+        self.alone = False
+        #: what was found when the user's frames were searched
+        self.name = ""
+        self.root = ""
+        self.training = True
+
+
+class Unowned(Observer):
+    def __init__(self, session: Session, births: Births, reach: Reach) -> None:
+        super().__init__(session)
+        self._births = births
+        self._reach = reach
+        self._candidates: dict[Hashable, _Candidate] = {}
+        #: parameters that somebody else takes care of
+        self._meant: set[int] = set()
+        self._loaded: set[int] = set()
+        self._holders = Holders()
+        self._searches_left = _SEARCHES
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {Tensor.grad.__get__: self._read, Tensor.copy_: self._copied}  # type: ignore[union-attr]
+
+    def _read(self, call: TorchCall) -> None:
+        """The user's own code takes the gradient: an update by hand, a log."""
+        if not self._candidates or call.out is None or id(call.args[0]) not in self._candidates:
+            return
+        if self.session.frames.is_user(call.frame.f_code.co_filename):
+            text = source.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
+            if "None" not in text and "zero_" not in text:
+                self._leave(id(call.args[0]))
+
+    def _copied(self, call: TorchCall) -> None:
+        """A state is loaded: weights that come from elsewhere may be meant to stay."""
+        if isinstance(call.args[0], torch.nn.Parameter) and len(self._loaded) < 64 * _MANY:
+            self._loaded.add(id(call.args[0]))
+
+    def _leave(self, key: int) -> None:
+        self._candidates.pop(key, None)
+        if len(self._meant) < 64 * _MANY:
+            self._meant.add(key)
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if error is not None or not call.accumulates or not self._births.any_optimizer:
+            return
+        self._met_again(call)
+        owned, free = self._sorted(call.leaves)
+        if not free or (owned and not any(isinstance(leaf, torch.nn.Parameter) for leaf in owned)):
+            return  # what is optimized is no parameter: an input, a latent code
+        keys = self.session.owners(owned)
+        for leaf in free:
+            candidate = self._candidate(leaf, call)
+            if candidate is None:
+                continue
+            candidate.seen = True
+            candidate.alone = not owned
+            candidate.made = self._births.optimizer(min(keys)) if keys else None
+            candidate.owned = candidate.owned or sum(one.numel() for one in owned)
+
+    def _met_again(self, call: BackwardCall) -> None:
+        """What was converted once is part of a graph that was run through before: the walk ends there."""
+        places = {entry.built for entry in call.reentries}
+        for candidate in self._candidates.values() if places else ():
+            candidate.seen |= candidate.converted is not None and candidate.converted[1] in places
+
+    def _sorted(self, leaves: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        owned: list[Tensor] = []
+        free: list[Tensor] = []
+        for leaf in leaves:
+            if self.session.owned(leaf):
+                owned.append(leaf)
+            elif isinstance(leaf, torch.nn.Parameter) and id(leaf) not in self._meant and leaf.grad is not None:
+                free.append(leaf)
+        return owned, free
+
+    def _candidate(self, leaf: Tensor, call: BackwardCall) -> _Candidate | None:
+        birth = self._births.of(leaf)
+        key: Hashable = birth.stack[:1] if birth is not None and birth.in_forward else id(leaf)
+        known = self._candidates.get(key)
+        if known is None:
+            if len(self._candidates) >= _MANY:
+                return None
+            known = self._candidates[key] = _Candidate(leaf, birth, call)
+            if birth is None:
+                known.converted = self._taken_in(leaf, call)
+            return known
+        if birth is not known.birth:
+            known.passing, known.birth = True, birth
+        elif known.turns in _LOOKS and fingerprint(leaf) != known.mark:
+            self._leave(id(leaf))
+            self._candidates.pop(key, None)
+            return None
+        if known.converted and known.turns < _TURNS and self._taken_in(leaf, call) != known.converted:
+            known.converted = None
+        return known
+
+    def _taken_in(self, leaf: Tensor, call: BackwardCall) -> tuple[int, Stack] | None:
+        """The operation that takes the leaf in, if it is a single one."""
+        users = [
+            node
+            for node in call.nodes
+            if any(type(child) is walk.ACCUMULATE and child.variable is leaf for child, _ in node.next_functions)
+        ]
+        if len(users) != 1:
+            return None
+        number = users[0]._sequence_nr()
+        return number, self.session.trail.find(number)
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        if not self._candidates:
+            return
+        for parameter in parameters(optimizer):
+            self._candidates.pop(id(parameter), None)
+        fresh = False
+        for candidate in self._candidates.values():
+            if candidate.seen:
+                candidate.seen = False
+                candidate.turns += 1
+                fresh |= candidate.turns == 2 and not candidate.passing
+        if fresh and self._searches_left:
+            self._searches_left -= 1
+            self._search()
+
+    def _search(self) -> None:
+        found = self._holders = look(self.session.frames)
+        for candidate in self._candidates.values():
+            candidate.name = found.names.get(candidate.key, candidate.name)
+            candidate.root = found.roots.get(candidate.key, candidate.root)
+            above = found.above(candidate.name)
+            candidate.training = not above or found.modules[above[-1]].training
+
+    # what it comes to
+
+    def at_end(self) -> None:
+        told: dict[tuple[str, Stack, str], list[_Candidate]] = {}
+        for candidate in self._candidates.values():
+            why = self._why(candidate) if candidate.turns >= _TURNS else ""
+            if why:
+                place, container = self._container(candidate) if why == "hidden" else ((), "")
+                born = candidate.converted[1] if candidate.converted else self._born(candidate)
+                group = place or (born[:1] if why in ("forward", "converted", "late") else ())
+                told.setdefault((why, group, container or candidate.root), []).append(candidate)
+        for (why, _, container), found in told.items():
+            if why != "left out" or sum(one.numel for one in found) <= max(one.owned for one in found):
+                self._tell(why, container, found)
+
+    def _why(self, one: _Candidate) -> str:
+        birth, name = one.birth, one.name
+        if birth is not None and birth.in_forward:
+            return "forward" if one.passing else "late"
+        if one.alone:
+            return "copied" if self._replaced_by(one) else ""
+        if not one.training:
+            return ""
+        if not name:
+            return "converted" if one.converted and one.converted[1] else ""
+        if one.root and self._has_owned(one.root):
+            # left out of the optimizer by choice, unless it was made afterwards
+            return "late" if birth and one.made and birth.optimizers >= one.made.order else ""
+        if one.key in self._loaded:
+            return ""
+        if not one.root and self._holders.above(name):
+            return "hidden"
+        return "left out" if one.root and birth is not None and birth.own else ""
+
+    def _has_owned(self, root: str) -> bool:
+        return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())
+
+    def _replaced_by(self, one: _Candidate) -> bool:
+        """Whether an optimizer steps without ever finding a gradient, while these parameters get theirs."""
+        key = next((key for key, _ in self._births.optimizers() if self._reach.idle(key)), None)
+        if key is None:
+            return False
+        one.made = self._births.optimizer(key)
+        self._reach.excuse(key)
+        return True
+
+    def _born(self, one: _Candidate) -> Stack:
+        if one.birth is None:
+            return ()
+        stack = one.birth.stack
+        at = next((at for at, site in enumerate(stack) if not site.function.endswith("__init__")), 0)
+        if one.birth.in_forward:
+            return stack[at:]
+        above = self._holders.above(one.name)
+        return self._holders.born(stack, above[-1]) if above else stack
+
+    def _container(self, one: _Candidate) -> tuple[Stack, str]:
+        """The statement that assigns the attribute through which the parameter is held, and the user's name for it."""
+        holders = self._holders
+        owner = next((name for name in reversed(holders.above(one.name)) if name in holders.registered), "")
+        attribute = one.name[len(owner) + 1 :].partition("[")[0].partition(".")[0]
+        holder = holders.modules.get(owner)
+        if holder is None or not holder.path:
+            return (), f"{owner}.{attribute}"
+        for constructor in holder.constructors:
+            kind = constructor.rpartition(".")[0].rpartition(".")[2]
+            found = source.attribute_set(holder.path, kind, attribute)
+            if found is not None:
+                return at_line(holder.path, found.lineno, found.end_lineno, constructor), f"{owner}.{attribute}"
+        return (), f"{owner}.{attribute}"
+
+    def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
+        first = found[0]
+        place, _ = self._container(first) if why == "hidden" else ((), "")
+        made, birth = first.made, first.birth
+        names = [one.name or (f"{one.birth.kind}.{one.birth.name}" if one.birth else "") for one in found]
+        self.session.emit(
+            Unoptimized(
+                why,
+                tuple(dict.fromkeys(name for name in names if name))[:_NAMES],
+                len(found),
+                first.turns,
+                first.converted[1] if why == "converted" and first.converted else self._born(first),
+                birth.kind if birth else "",
+                place,
+                container,
+                made.kind if made else "",
+                made.stack if made else (),
+                first.backward,
+            )
+        )

@@ -1,0 +1,60 @@
+"""Checks scripts one after another, in a process that loads torch once: paths on stdin, a report for each on stdout.
+
+The road is that of `gradtrace check`: the script runs as `__main__` under the real watch, and the real rules judge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import torch
+
+from gradtrace import script
+from gradtrace.model.finding import Ended, Finding
+from gradtrace.rules import Judge
+from gradtrace.watch import Watch
+
+
+def check(path: str) -> dict[str, Any]:
+    program = script.load(path, [])
+    judge = Judge()
+    watch = Watch(judge.see, user_roots=program.roots)
+    ended = program.run(watch, leave)
+    torch.set_grad_enabled(True)
+    return {
+        "findings": [as_json(finding) for finding in judge.findings],
+        "exception": ended.exception,
+        "explained": judge.explains(ended.exception),
+        "remarks": watch.remarks,
+        "backward_calls": watch.backward_calls,
+    }
+
+
+def as_json(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "level": str(finding.level),
+        "line": finding.site.line,
+        "message": finding.message,
+        "help": finding.help,
+        "related": [[related.site.line, related.message] for related in finding.related],
+    }
+
+
+def leave(ended: Ended) -> int:
+    return ended.status
+
+
+def main() -> None:
+    out = os.fdopen(os.dup(1), "w")
+    sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for line in sys.stdin:
+        out.write(json.dumps(check(line.strip())) + "\n")
+        out.flush()
+
+
+if __name__ == "__main__":
+    main()

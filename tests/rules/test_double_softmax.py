@@ -1,0 +1,131 @@
+"""Probabilities in a loss that takes scores are told at the softmax that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RULE = "double-softmax"
+
+IMPORTS = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+"""
+
+#: the line to be blamed is marked
+BAD = {
+    "module softmax head": """\
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(4, 3)
+        self.s = nn.Softmax(dim=1)
+    def forward(self, x):
+        return self.s(self.f(x))  # here
+m = N(); crit = nn.CrossEntropyLoss()
+for _ in range(3):
+    crit(m(torch.randn(5, 4)), torch.randint(0, 3, (5,))).backward()
+""",
+    "sigmoid and logits": """\
+m = nn.Linear(4, 1)
+p = torch.sigmoid(m(torch.randn(5, 4))).squeeze(1)  # here
+F.binary_cross_entropy_with_logits(p, torch.ones(5)).backward()
+""",
+    "sequential last": """\
+m = nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1))
+loss = F.cross_entropy(m(torch.randn(5, 4)), torch.randint(0, 3, (5,)))  # here
+loss.backward()
+""",
+    "view and reduction none": """\
+m = nn.Linear(4, 6)
+p = m(torch.randn(5, 4)).view(5, 2, 3).softmax(-1).view(-1, 3)  # here
+w = torch.rand(10)
+(F.cross_entropy(p, torch.randint(0, 3, (10,)), reduction="none") * w).mean().backward()
+""",
+    "nll without log": """\
+m = nn.Linear(4, 3)
+p = F.softmax(m(torch.randn(5, 4)), 1)  # here
+F.nll_loss(p, torch.randint(0, 3, (5,))).backward()
+""",
+    "sigmoid twice bce": """\
+m = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
+p = m(torch.randn(5, 4))  # here
+F.binary_cross_entropy(torch.sigmoid(p), torch.ones(5, 1)).backward()
+""",
+}
+
+GOOD = {
+    "right pairs": """\
+m = nn.Linear(4, 3)
+x = torch.randn(5, 4); y = torch.randint(0, 3, (5,))
+F.cross_entropy(m(x), y).backward()
+F.nll_loss(m(x).log_softmax(1), y).backward()
+F.nll_loss(m(x).softmax(1).clamp(min=1e-8).log(), y).backward()
+F.binary_cross_entropy(m(x).sigmoid(), torch.rand(5, 3)).backward()
+F.binary_cross_entropy(m(x).softmax(1), torch.rand(5, 3)).backward()
+F.binary_cross_entropy_with_logits(m(x), torch.rand(5, 3)).backward()
+""",
+    "distillation and soft targets": """\
+m, t = nn.Linear(4, 3), nn.Linear(4, 3)
+x = torch.randn(5, 4)
+F.cross_entropy(m(x), (t(x) / 2).softmax(1)).backward()
+F.kl_div(m(x).log_softmax(1), t(x).softmax(1), reduction="batchmean").backward()
+F.kl_div(m(x).log_softmax(1), t(x).log_softmax(1), reduction="batchmean", log_target=True).backward()
+""",
+    "attention weights inside": """\
+m = nn.Linear(4, 4)
+x = torch.randn(2, 5, 4)
+a = (m(x) @ x.transpose(1, 2)).softmax(-1)
+F.cross_entropy((a @ x).mean(1), torch.zeros(2, dtype=torch.long)).backward()
+""",
+    "gated scores": """\
+m = nn.Linear(4, 3)
+y = torch.zeros(5, dtype=torch.long)
+s = m(torch.randn(5, 4))
+F.cross_entropy(s * torch.sigmoid(s), y).backward()
+s = m(torch.randn(5, 4))
+F.cross_entropy(torch.sigmoid(s) * 10, y).backward()
+""",
+    "metric only": """\
+m = nn.Linear(4, 3)
+x = torch.randn(5, 4); y = torch.zeros(5, dtype=torch.long)
+p = m(x).softmax(1)
+shown = F.cross_entropy(p, y)
+(-p.gather(1, y[:, None]).log().mean()).backward()
+""",
+    "two head gates": """\
+m = nn.Linear(3, 3)
+s = m(torch.randn(4, 3))
+F.multilabel_soft_margin_loss(s, torch.ones(4, 3)).backward()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def reports(check_all: Callable[[dict[str, str]], dict[str, Any]]) -> dict[str, Any]:
+    return check_all({name: IMPORTS + text for name, text in (BAD | GOOD).items()})
+
+
+def found(report: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(finding["rule"], finding["line"]) for finding in report["findings"] if finding["level"] != "note"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_cause_is_found(reports: dict[str, Any], name: str) -> None:
+    lines = (IMPORTS + BAD[name]).splitlines()
+    marked = next(number for number, line in enumerate(lines, 1) if "# here" in line)
+    assert found(reports[name]) == [(RULE, marked)]
+    assert reports[name]["exit_code"] == 1
+    assert not reports[name]["remarks"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_correct_code_is_left_alone(reports: dict[str, Any], name: str) -> None:
+    assert found(reports[name]) == []
+    assert reports[name]["exit_code"] == 0
+    assert not reports[name]["remarks"]

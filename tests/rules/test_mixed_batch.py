@@ -1,0 +1,144 @@
+"""Samples that mix along the wrong dimension are told where the code itself shows what is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+RULE = "mixed-batch"
+
+IMPORTS = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+"""
+
+#: the line to be blamed is marked
+BAD = {
+    "einsum": """\
+lin = nn.Linear(4, 4); q = torch.randn(6, 4); c = torch.randn(6, 5, 4)
+w = torch.einsum("bd,btd->bt", lin(q), c).softmax(0)  # here
+torch.einsum("bt,btd->bd", w, c).pow(2).mean().backward()
+""",
+    "mul sum": """\
+lin = nn.Linear(4, 1); c = torch.randn(6, 5, 4)
+w = F.softmax(lin(c).squeeze(-1), dim=0)  # here
+(w.unsqueeze(-1) * c).sum(1).pow(2).mean().backward()
+""",
+    "bmm with implicit dim": """\
+lin = nn.Linear(4, 4); c = torch.randn(6, 5, 4)
+s = torch.bmm(lin(c), c.transpose(1, 2))
+w = nn.Softmax(dim=0)(s)  # here
+torch.bmm(w, c).pow(2).mean().backward()
+""",
+    "lstm last": """\
+rnn = nn.LSTM(4, 8); fc = nn.Linear(8, 2)
+o, _ = rnn(torch.randn(6, 5, 4))  # here
+fc(o[:, -1, :]).mean().backward()
+""",
+    "gru in module": """\
+class G(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e = nn.Embedding(10, 4); self.g = nn.GRU(4, 8, 2, bidirectional=True); self.o = nn.Linear(16, 1)
+    def forward(self, t):
+        h, _ = self.g(self.e(t))  # here
+        return self.o(h[:, -1])
+m = G()
+m(torch.randint(0, 10, (7, 3))).mean().backward()
+""",
+    "batch first last sample": """\
+rnn = nn.LSTM(4, 8, batch_first=True); fc = nn.Linear(8, 2)
+o, _ = rnn(torch.randn(5, 6, 4))  # here
+fc(o[-1]).mean().backward()
+""",
+}
+
+GOOD = {
+    "right attention": """\
+lin = nn.Linear(4, 4); q = torch.randn(6, 4); c = torch.randn(6, 5, 4)
+w = torch.einsum("bd,btd->bt", lin(q), c).softmax(1)
+torch.einsum("bt,btd->bd", w, c).pow(2).mean().backward()
+""",
+    "time first": """\
+enc = nn.Linear(4, 4); c = torch.randn(5, 6, 4)
+s = enc(c).sum(-1)
+w = s.softmax(0)
+torch.bmm(w.t().unsqueeze(1), c.transpose(0, 1)).mean().backward()
+""",
+    "time first mul": """\
+enc = nn.Linear(4, 4); c = torch.randn(5, 6, 4)
+w = enc(c).sum(-1, keepdim=True).softmax(0)
+(w * c).sum(0).mean().backward()
+""",
+    "pooling over nodes with heads": """\
+enc = nn.Linear(4, 3); x = torch.randn(7, 4)
+w = enc(x).softmax(0)
+(w.t() @ x).mean().backward()
+""",
+    "experts first": """\
+g = nn.Linear(4, 3); x = torch.randn(7, 4); e = torch.randn(3, 7, 5)
+w = g(x).t().softmax(0)
+(w.unsqueeze(-1) * e).sum(0).mean().backward()
+""",
+    "slots": """\
+s = nn.Parameter(torch.randn(3, 4)); x = torch.randn(7, 4)
+a = (s @ x.t()).softmax(0)
+a = a / a.sum(1, keepdim=True)
+(a @ x).mean().backward(retain_graph=True)
+(a.unsqueeze(-1) * x.unsqueeze(0)).sum(1).mean().backward()
+""",
+    "rnn right ones": """\
+x = torch.randn(6, 5, 4)
+o, h = nn.LSTM(4, 8)(x); o[-1].mean().backward()
+o, h = nn.LSTM(4, 8, batch_first=True)(x); o[:, -1].mean().backward()
+o, h = nn.GRU(4, 8)(x.transpose(0, 1)); o.transpose(0, 1)[:, -1].mean().backward()
+o, h = nn.GRU(4, 8)(x); h[-1].mean().backward()
+o, h = nn.RNN(4, 8)(x); o.mean().backward()
+""",
+    "packed": """\
+x = torch.randn(6, 5, 4)
+p = nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 5, 4, 3, 2, 1]), batch_first=True)
+o, h = nn.LSTM(4, 8, batch_first=True)(p)
+o, _ = nn.utils.rnn.pad_packed_sequence(o, batch_first=True)
+o[:, -1].mean().backward()
+o, h = nn.GRU(4, 8, batch_first=True)(p)
+""",
+    "one sample": """\
+o, _ = nn.LSTM(4, 8)(torch.randn(6, 1, 4)); o[:, -1].mean().backward()
+""",
+    "importance weights": """\
+w = nn.Linear(4, 1)(torch.randn(5, 7, 4)).squeeze(-1)
+(w.softmax(0).detach() * w).sum(0).mean().backward()
+(w.detach() + nn.Parameter(torch.zeros(5, 7))).softmax(0).mul(torch.randn(5, 7)).sum(0).mean().backward()
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def reports(check_all: Callable[[dict[str, str]], dict[str, Any]]) -> dict[str, Any]:
+    return check_all({name: IMPORTS + text for name, text in (BAD | GOOD).items()})
+
+
+def found(report: dict[str, Any]) -> list[tuple[str, int]]:
+    return [(finding["rule"], finding["line"]) for finding in report["findings"] if finding["level"] != "note"]
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_the_cause_is_found(reports: dict[str, Any], name: str) -> None:
+    lines = (IMPORTS + BAD[name]).splitlines()
+    marked = next(number for number, line in enumerate(lines, 1) if "# here" in line)
+    assert found(reports[name]) == [(RULE, marked)]
+    assert reports[name]["exit_code"] == 1
+    assert not reports[name]["remarks"]
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_correct_code_is_left_alone(reports: dict[str, Any], name: str) -> None:
+    assert found(reports[name]) == []
+    assert reports[name]["exit_code"] == 0
+    assert not reports[name]["remarks"]

@@ -1,0 +1,749 @@
+"""stale-grad, on scripts as people write them, and on events written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+BAD = {
+    "nobody calls zero_grad": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            opt.step()
+    """,
+    "zero_grad without parentheses": """
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters())
+
+        def train_step(x, y):
+            optimizer.zero_grad  # <- stale-grad
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss.item()
+
+        for _ in range(3):
+            train_step(torch.randn(8, 3), torch.randn(8, 1))
+    """,
+    "zero_grad once an epoch": """
+        from torch.utils.data import DataLoader, TensorDataset
+
+        model = nn.Linear(3, 1)
+        loader = DataLoader(TensorDataset(torch.randn(32, 3), torch.randn(32, 1)), batch_size=8)
+        opt = torch.optim.SGD(model.parameters(), lr=0.01)
+        for epoch in range(2):
+            opt.zero_grad()
+            for x, y in loader:
+                loss = F.mse_loss(model(x), y)
+                loss.backward()  # <- stale-grad
+                opt.step()
+    """,
+    "zero_grad of a copy": """
+        import copy
+
+        class Trainer:
+            def __init__(self):
+                self.model = nn.Linear(3, 1)
+                self.best = copy.deepcopy(self.model)
+                self.opt = torch.optim.Adam(self.model.parameters())
+
+            def fit(self, steps):
+                for _ in range(steps):
+                    self.best.zero_grad()
+                    loss = self.model(torch.randn(8, 3)).pow(2).mean()
+                    loss.backward()  # <- stale-grad
+                    self.opt.step()
+
+        Trainer().fit(3)
+    """,
+    "zero_grad of another optimizer": """
+        gen, disc = nn.Linear(2, 3), nn.Linear(3, 1)
+        opt_g, opt_d = torch.optim.Adam(gen.parameters()), torch.optim.Adam(disc.parameters())
+        for _ in range(3):
+            opt_g.zero_grad()
+            d_loss = F.softplus(disc(gen(torch.randn(4, 2)).detach())).mean()
+            d_loss.backward()  # <- stale-grad
+            opt_d.step()
+            opt_g.zero_grad()
+            g_loss = gen(torch.randn(4, 2)).pow(2).mean()
+            g_loss.backward()
+            opt_g.step()
+    """,
+    "a closure for SGD": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(8, 3)
+
+            def closure():
+                loss = model(x).pow(2).mean()
+                loss.backward()  # <- stale-grad
+                return loss
+
+            opt.step(closure)
+    """,
+    "LBFGS, zero_grad outside of the closure": """
+        coef = torch.zeros(3, requires_grad=True)
+        opt = torch.optim.LBFGS([coef], max_iter=4)
+        x, y = torch.randn(20, 3), torch.randn(20)
+
+        def closure():
+            loss = F.mse_loss(x @ coef, y)
+            loss.backward()  # <- stale-grad
+            return loss
+
+        for _ in range(2):
+            opt.zero_grad()
+            opt.step(closure)
+    """,
+    "an update by hand under no_grad": """
+        w, b = torch.randn(3, 1, requires_grad=True), torch.zeros(1, requires_grad=True)
+        for _ in range(3):
+            loss = (torch.randn(8, 3) @ w + b).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            with torch.no_grad():
+                w -= 0.1 * w.grad
+                b -= 0.1 * b.grad
+    """,
+    "an update of .data": """
+        model = nn.Linear(3, 1)
+        for _ in range(3):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            for f in model.parameters():
+                f.data.sub_(f.grad.data * 0.1)
+    """,
+    "an assignment to .data": """
+        def sgd(params, lr):
+            for p in params:
+                p.data = p.data - lr * p.grad
+
+        model = nn.Linear(3, 1)
+        for _ in range(3):
+            model(torch.randn(8, 3)).pow(2).mean().backward()  # <- stale-grad
+            sgd(model.parameters(), 0.1)
+    """,
+    "an update of a part": """
+        w = torch.randn(3, 2, requires_grad=True)
+        for _ in range(3):
+            (torch.randn(8, 3) @ w).pow(2).mean().backward()  # <- stale-grad
+            w.data[0] -= 0.1 * w.grad[0]
+    """,
+    "an update with foreach": """
+        model = nn.Linear(3, 1)
+        params = list(model.parameters())
+        for _ in range(3):
+            model(torch.randn(8, 3)).pow(2).mean().backward()  # <- stale-grad
+            with torch.no_grad():
+                torch._foreach_add_(params, [p.grad for p in params], alpha=-0.1)
+    """,
+    "momentum by hand, in a class": """
+        class Momentum:
+            def __init__(self, params, lr=0.1):
+                self.params, self.lr = list(params), lr
+                self.velocity = [torch.zeros_like(p) for p in self.params]
+
+            @torch.no_grad()
+            def step(self):
+                for p, v in zip(self.params, self.velocity):
+                    v.mul_(0.9).add_(p.grad)
+                    p.add_(v, alpha=-self.lr)
+
+        model = nn.Linear(3, 1)
+        opt = Momentum(model.parameters())
+        for _ in range(3):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            opt.step()
+    """,
+    "an optimizer of the user's own": """
+        class SignSGD(torch.optim.Optimizer):
+            def __init__(self, params, lr=0.01):
+                super().__init__(params, dict(lr=lr))
+
+            @torch.no_grad()
+            def step(self):
+                for group in self.param_groups:
+                    for p in group["params"]:
+                        if p.grad is not None:
+                            p.add_(p.grad.sign(), alpha=-group["lr"])
+
+        model = nn.Linear(3, 1)
+        opt = SignSGD(model.parameters())
+        for _ in range(3):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            opt.step()
+    """,
+    "an attack that never clears the input's gradient": """
+        model = nn.Linear(4, 3).requires_grad_(False)
+
+        def attack(x, y, eps=0.1, steps=5):
+            delta = torch.zeros_like(x, requires_grad=True)
+            for _ in range(steps):
+                loss = F.cross_entropy(model(x + delta), y)
+                loss.backward()  # <- stale-grad
+                delta.data = (delta + 0.02 * delta.grad.sign()).clamp(-eps, eps)
+            return delta.detach()
+
+        attack(torch.randn(8, 4), torch.randint(0, 3, (8,)))
+    """,
+    "an image that is climbed by hand": """
+        net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Tanh()).requires_grad_(False)
+        image = torch.rand(1, 1, 8, 8, requires_grad=True)
+        for _ in range(4):
+            score = net(image)[0, 1].mean()
+            score.backward()  # <- stale-grad
+            with torch.no_grad():
+                image += 0.1 * image.grad / (image.grad.norm() + 1e-8)
+    """,
+    "a warm-up pass leaves its gradients behind": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def probe(model):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            return {name: p.grad.norm().item() for name, p in model.named_parameters()}
+
+        print(probe(model))
+        for _ in range(3):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+    """,
+    "a search for the learning rate leaves its gradients behind": """
+        import copy
+
+        def find_lr(model, opt):
+            state = copy.deepcopy(model.state_dict())
+            for lr in (1e-3, 1e-2, 1e-1):
+                for group in opt.param_groups:
+                    group["lr"] = lr
+                opt.zero_grad()
+                model(torch.randn(8, 3)).pow(2).mean().backward()  # <- stale-grad
+                opt.step()
+            model.load_state_dict(state)
+
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        find_lr(model, opt)
+        for _ in range(3):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()
+            opt.step()
+            opt.zero_grad()
+    """,
+    "saliency after each epoch leaves its gradients behind": """
+        model = nn.Linear(3, 2)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def saliency(model, x):
+            x = x.clone().requires_grad_()
+            model(x).max(1).values.sum().backward()  # <- stale-grad
+            return x.grad.abs()
+
+        def train_epoch():
+            for _ in range(3):
+                x = torch.randn(8, 3)
+                F.cross_entropy(model(x), (x.sum(1) > 0).long()).backward()
+                opt.step()
+                opt.zero_grad()
+
+        for epoch in range(2):
+            train_epoch()
+            saliency(model, torch.randn(4, 3))
+    """,
+    "a window counter that starts at one": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        accumulate = 4
+        for epoch in range(2):
+            for step, x in enumerate(torch.randn(16, 8, 3), start=1):
+                (model(x).pow(2).mean() / accumulate).backward()
+                if (step + 1) % accumulate == 0:  # <- stale-grad
+                    opt.step()
+                    opt.zero_grad()
+    """,
+    "the last window of an epoch gets into the next": """
+        class Trainer:
+            def __init__(self):
+                self.model = nn.Linear(3, 1)
+                self.opt = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+            def epoch(self, batches, every=4):
+                for i, x in enumerate(batches):
+                    loss = self.model(x).pow(2).mean() / every
+                    loss.backward()
+                    if (i + 1) % every == 0:  # <- stale-grad
+                        self.opt.step()
+                        self.opt.zero_grad()
+
+        trainer = Trainer()
+        for epoch in range(3):
+            trainer.epoch(torch.randn(10, 8, 3))
+    """,
+    "windows that are never cleared": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(8):
+            loss = model(torch.randn(8, 3)).pow(2).mean() / 2
+            loss.backward()  # <- stale-grad
+            if (i + 1) % 2 == 0:
+                opt.step()
+    """,
+    "a gradient scaler": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for _ in range(3):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = model(torch.randn(8, 3)).float().pow(2).mean()
+            scaler.scale(loss).backward()  # <- stale-grad
+            scaler.step(opt)
+            scaler.update()
+    """,
+    "a scheduler is stepped, the gradients stay": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        sched = torch.optim.lr_scheduler.StepLR(opt, 2)
+        for _ in range(4):
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            opt.step()
+            sched.step()
+    """,
+    "only the encoder is cleared": """
+        enc, dec = nn.Linear(4, 2), nn.Linear(2, 4)
+        opt = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+        for _ in range(3):
+            x = torch.randn(8, 4)
+            enc.zero_grad()
+            loss = F.mse_loss(dec(enc(x)), x)
+            loss.backward()  # <- stale-grad
+            opt.step()
+    """,
+    "clearing comes under a condition that never holds again": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(4):
+            if step == 0:
+                opt.zero_grad()
+            loss = model(torch.randn(8, 3)).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            opt.step()
+    """,
+    "REINFORCE without a zero_grad": """
+        class Agent:
+            def __init__(self):
+                self.policy = nn.Linear(4, 2)
+                self.opt = torch.optim.Adam(self.policy.parameters())
+
+            def finish(self, log_probs, rewards):
+                returns = torch.tensor(rewards)
+                for log_prob, ret in zip(log_probs, returns):
+                    (-log_prob * ret).backward()  # <- stale-grad
+                self.opt.step()
+
+        agent = Agent()
+        for episode in range(3):
+            log_probs, rewards = [], []
+            for _ in range(4):
+                dist = torch.distributions.Categorical(logits=agent.policy(torch.randn(4)))
+                action = dist.sample()
+                log_probs.append(dist.log_prob(action))
+                rewards.append(float(action))
+            agent.finish(log_probs, rewards)
+    """,
+    "the critic's gradient is used by two steps": """
+        actor, critic = nn.Linear(4, 2), nn.Linear(4, 1)
+        opt_a, opt_c = torch.optim.Adam(actor.parameters()), torch.optim.Adam(critic.parameters())
+        for _ in range(3):
+            s = torch.randn(16, 4)
+            value = critic(s).squeeze(1)
+            critic_loss = (value - 1).pow(2).mean()
+            critic_loss.backward()  # <- stale-grad
+            opt_c.step()
+            opt_a.zero_grad()
+            actor_loss = -(torch.log_softmax(actor(s), 1)[:, 0] * value.detach()).mean()
+            actor_loss.backward()
+            opt_a.step()
+    """,
+}
+
+GOOD = {
+    "zero_grad after the step": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            opt.step()
+            opt.zero_grad()
+    """,
+    "every way to clear": """
+        def clear(kind, model, opt):
+            params = list(model.parameters())
+            if kind == 0:
+                opt.zero_grad(set_to_none=False)
+            elif kind == 1:
+                for p in params:
+                    p.grad = None
+            elif kind == 2:
+                for p in params:
+                    p.grad.zero_()
+            elif kind == 3:
+                for p in params:
+                    p.grad.data.zero_()
+            elif kind == 4:
+                for p in params:
+                    p.grad.detach_()
+                    p.grad.zero_()
+            elif kind == 5:
+                for p in params:
+                    del p.grad
+            elif kind == 6:
+                torch._foreach_zero_([p.grad for p in params])
+            elif kind == 7:
+                for p in params:
+                    p.grad = torch.zeros_like(p)
+            elif kind == 8:
+                for p in params:
+                    p.grad.fill_(0)
+            elif kind == 9:
+                for p in params:
+                    p.grad *= 0
+            elif kind == 10:
+                for p in params:
+                    p.grad.data = torch.zeros_like(p)
+            else:
+                model.zero_grad(set_to_none=True)
+
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for kind in [*range(12), *range(12)]:
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            opt.step()
+            clear(kind, model, opt)
+        for kind in range(12):
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            clear(kind, model, opt)
+            for _ in range(2):
+                model(torch.randn(8, 3)).pow(2).mean().backward()
+                opt.step()
+                opt.zero_grad()
+    """,
+    "sparse gradients, zeroed in place": """
+        emb = nn.Embedding(9, 3, sparse=True)
+        opt = torch.optim.SparseAdam(emb.parameters())
+        for _ in range(3):
+            opt.zero_grad(set_to_none=False)
+            emb(torch.randint(0, 9, (4,))).pow(2).sum().backward()
+            opt.step()
+    """,
+    "accumulation": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(12):
+            (model(torch.randn(8, 3)).pow(2).mean() / 4).backward()
+            if (i + 1) % 4 == 0:
+                opt.step()
+                opt.zero_grad()
+    """,
+    "accumulation with a short last window": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        batches = torch.randn(10, 8, 3)
+        for epoch in range(3):
+            for i, x in enumerate(batches):
+                (model(x).pow(2).mean() / 4).backward()
+                if (i + 1) % 4 == 0 or i + 1 == len(batches):
+                    opt.step()
+                    opt.zero_grad()
+    """,
+    "accumulation over nested micro-batches": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for batch in torch.randn(3, 8, 3):
+            opt.zero_grad(set_to_none=True)
+            for micro in batch.split(2):
+                (model(micro).pow(2).mean() / 4).backward()
+            opt.step()
+    """,
+    "windows of different lengths": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        seen = 0
+        for length in (3, 1, 4, 1, 5, 9, 2, 6):
+            model(torch.randn(length, 3)).pow(2).sum().backward()
+            seen += length
+            if seen >= 8:
+                opt.step()
+                opt.zero_grad()
+                seen = 0
+    """,
+    "a global counter over epochs that do not divide": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        count = 0
+        for epoch in range(4):
+            for x in torch.randn(5, 8, 3):
+                (model(x).pow(2).mean() / 4).backward()
+                count += 1
+                if count % 4 == 0:
+                    opt.step()
+                    opt.zero_grad()
+    """,
+    "several losses before one step": """
+        trunk, a, b = nn.Linear(4, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+        opt = torch.optim.Adam([*trunk.parameters(), *a.parameters(), *b.parameters()])
+        for _ in range(3):
+            opt.zero_grad()
+            a(torch.tanh(trunk(torch.randn(8, 4)))).pow(2).mean().backward()
+            b(torch.tanh(trunk(torch.randn(8, 4)))).pow(2).mean().backward()
+            opt.step()
+    """,
+    "a gan that clears at its own step": """
+        G, D = nn.Linear(2, 3), nn.Linear(3, 1)
+        opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+        for _ in range(3):
+            fake = G(torch.randn(8, 2))
+            opt_d.zero_grad()
+            F.softplus(-D(torch.randn(8, 3))).mean().backward()
+            F.softplus(D(fake.detach())).mean().backward()
+            opt_d.step()
+            opt_g.zero_grad()
+            F.softplus(-D(fake)).mean().backward()
+            opt_g.step()
+    """,
+    "SAM": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            x = torch.randn(8, 3)
+            opt.zero_grad()
+            model(x).pow(2).mean().backward()
+            with torch.no_grad():
+                moves = [0.05 * p.grad / (p.grad.norm() + 1e-12) for p in model.parameters()]
+                for p, e in zip(model.parameters(), moves):
+                    p.add_(e)
+            opt.zero_grad()
+            model(x).pow(2).mean().backward()
+            with torch.no_grad():
+                for p, e in zip(model.parameters(), moves):
+                    p.sub_(e)
+            opt.step()
+    """,
+    "updates by hand": """
+        w = torch.randn(3, 1, requires_grad=True)
+        b = torch.zeros(1, requires_grad=True)
+        for _ in range(3):
+            (torch.randn(8, 3) @ w + b).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in (w, b):
+                    p -= 0.1 * p.grad
+                    p.grad.zero_()
+    """,
+    "an update by hand through autograd.grad": """
+        w = torch.randn(3, 1, requires_grad=True)
+        for _ in range(3):
+            (g,) = torch.autograd.grad((torch.randn(8, 3) @ w).pow(2).mean(), w)
+            with torch.no_grad():
+                w -= 0.1 * g
+    """,
+    "an attack that clears": """
+        model = nn.Linear(4, 3).requires_grad_(False)
+        x, y = torch.randn(8, 4), torch.randint(0, 3, (8,))
+        delta = torch.zeros_like(x, requires_grad=True)
+        for _ in range(4):
+            F.cross_entropy(model(x + delta), y).backward()
+            delta.data = (delta + 0.02 * delta.grad.detach().sign()).clamp(-0.1, 0.1)
+            delta.grad.zero_()
+        adv = x.clone()
+        for _ in range(4):
+            adv = adv.detach().requires_grad_()
+            F.cross_entropy(model(adv), y).backward()
+            adv = adv + 0.02 * adv.grad.sign()
+    """,
+    "an average of the weights, and clipping that reads the gradients": """
+        import copy
+
+        model = nn.Linear(3, 1)
+        shadow = copy.deepcopy(model)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(4):
+            opt.zero_grad()
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            total = sum(p.grad.norm() for p in model.parameters())
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            opt.step()
+            with torch.no_grad():
+                for s, p in zip(shadow.parameters(), model.parameters()):
+                    s.mul_(0.9).add_(p, alpha=0.1)
+                    p.clamp_(-1, 1)
+            if step == 2:
+                for s, p in zip(shadow.parameters(), model.parameters()):
+                    p.data.copy_(s.data)
+    """,
+    "two optimizers over the same parameters": """
+        emb, lin = nn.Embedding(5, 3), nn.Linear(3, 1)
+        params = [*emb.parameters(), *lin.parameters()]
+        slow, fast = torch.optim.SGD(params, lr=0.01), torch.optim.Adam(params, lr=0.01)
+        for _ in range(3):
+            slow.zero_grad()
+            lin(emb(torch.randint(0, 5, (8,)))).pow(2).mean().backward()
+            slow.step()
+            fast.step()
+    """,
+    "a wrapped optimizer that looks ahead": """
+        class Lookahead(torch.optim.Optimizer):
+            def __init__(self, base, k=2, alpha=0.5):
+                super().__init__([p for g in base.param_groups for p in g["params"]], {})
+                self.base, self.k, self.alpha, self.n = base, k, alpha, 0
+                self.slow = [p.detach().clone() for g in base.param_groups for p in g["params"]]
+
+            def step(self):
+                self.base.step()
+                self.n += 1
+                if self.n % self.k == 0:
+                    for s, p in zip(self.slow, self.param_groups[0]["params"]):
+                        s.add_(p.data - s, alpha=self.alpha)
+                        p.data.copy_(s)
+
+        model = nn.Linear(3, 1)
+        opt = Lookahead(torch.optim.SGD(model.parameters(), lr=0.1))
+        for _ in range(5):
+            opt.zero_grad()
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            opt.step()
+    """,
+    "LBFGS": """
+        coef = torch.zeros(3, requires_grad=True)
+        opt = torch.optim.LBFGS([coef], max_iter=4, line_search_fn="strong_wolfe")
+        x, y = torch.randn(20, 3), torch.randn(20)
+
+        def closure():
+            opt.zero_grad()
+            loss = F.mse_loss(x @ coef, y)
+            loss.backward()
+            return loss
+
+        for _ in range(3):
+            opt.step(closure)
+    """,
+    "gradients projected task by task": """
+        model = nn.Linear(3, 2)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            grads = []
+            for task in range(2):
+                opt.zero_grad()
+                model(torch.randn(8, 3))[:, task].pow(2).mean().backward()
+                grads.append([p.grad.clone() for p in model.parameters()])
+            for p, *parts in zip(model.parameters(), *grads):
+                p.grad = sum(parts) / 2
+            opt.step()
+    """,
+    "evaluation between steps": """
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(2):
+            model.train()
+            for _ in range(2):
+                opt.zero_grad()
+                model(torch.randn(8, 3)).pow(2).mean().backward()
+                opt.step()
+            model.eval()
+            with torch.no_grad():
+                model(torch.randn(8, 3)).pow(2).mean().item()
+    """,
+    "a check before the loop that clears": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        model(torch.randn(8, 3)).sum().backward()
+        print([p.grad.norm().item() for p in model.parameters()])
+        for p in model.parameters():
+            p.grad.data.zero_()
+        for _ in range(3):
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            opt.step()
+            opt.zero_grad()
+    """,
+    "a scaler that skips and clears": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127)
+        for _ in range(4):
+            opt.zero_grad()
+            scaler.scale(model(torch.randn(8, 3)).pow(2).mean()).backward()
+            scaler.unscale_(opt)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+    """,
+    "a regulariser now and then, in its own step": """
+        D = nn.Sequential(nn.Linear(3, 8), nn.Softplus(), nn.Linear(8, 1))
+        opt = torch.optim.Adam(D.parameters())
+        for step in range(6):
+            opt.zero_grad()
+            F.softplus(-D(torch.randn(8, 3))).mean().backward()
+            opt.step()
+            if step % 2 == 0:
+                real = torch.randn(8, 3, requires_grad=True)
+                (g,) = torch.autograd.grad(D(real).sum(), real, create_graph=True)
+                opt.zero_grad()
+                (0.5 * g.pow(2).sum(1).mean()).backward()
+                opt.step()
+    """,
+    "a regulariser now and then, in the same step": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.Adam(model.parameters())
+        for step in range(6):
+            opt.zero_grad()
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            if step % 3 == 0:
+                sum(p.abs().sum() for p in model.parameters()).backward()
+            opt.step()
+    """,
+    "stochastic gradient Langevin dynamics": """
+        energy = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1))
+        opt = torch.optim.Adam(energy.parameters())
+        for _ in range(3):
+            x = torch.randn(8, 2)
+            for _ in range(3):
+                x.requires_grad_(True)
+                (g,) = torch.autograd.grad(energy(x).sum(), x)
+                x = (x - 0.1 * g + 0.05 * torch.randn_like(x)).detach()
+            loss = energy(torch.randn(8, 2)).mean() - energy(x).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "training in two phases": """
+        model = nn.Linear(3, 1)
+        for lr in (0.1, 0.01):
+            opt = torch.optim.SGD(model.parameters(), lr=lr)
+            for _ in range(3):
+                opt.zero_grad()
+                model(torch.randn(8, 3)).pow(2).mean().backward()
+                opt.step()
+    """,
+}
+
+
+@pytest.mark.parametrize("script", BAD.values(), ids=BAD)
+def test_the_cause_is_named(check: Callable[[str], Any], script: str) -> None:
+    checked = check(script)
+    assert checked.by("stale-grad") == checked.marked, checked.text
+
+
+@pytest.mark.parametrize("script", GOOD.values(), ids=GOOD)
+def test_silence(check: Callable[[str], Any], script: str) -> None:
+    checked = check(script)
+    assert not checked.findings, checked.text

@@ -1,0 +1,629 @@
+"""The command line: exit codes, where the output goes, and what it says to bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gradtrace import cli
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+
+CLEAN = """
+import torch
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight], 0.1)
+for step in range(4):
+    optimizer.zero_grad()
+    weight.square().sum().backward()
+    optimizer.step()
+    print("step", step)
+"""
+TWICE = """
+import torch
+loss = torch.ones(2, requires_grad=True).exp().sum()
+loss.backward()
+loss.backward()
+"""
+STALE = CLEAN.replace("    optimizer.zero_grad()\n", "")
+KEPT = """
+import torch
+loss = torch.ones(2, requires_grad=True).exp().sum()
+loss.backward(retain_graph=True)
+"""
+SUMMARY = "no gradient faults: 4 backward calls, 4 optimizer steps, torch "
+
+
+@dataclass
+class Done:
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+
+@dataclass
+class Runner:
+    """Runs the command line in a directory of its own."""
+
+    directory: Path
+    capture: pytest.CaptureFixture[str]
+    patch: pytest.MonkeyPatch
+    environment: dict[str, str] = field(default_factory=lambda: dict(ENVIRONMENT))
+
+    def write(self, source: str, name: str = "train.py") -> str:
+        (self.directory / name).write_text(textwrap.dedent(source))
+        return name
+
+    def here(self, *arguments: str) -> Done:
+        """In this process, which has torch already. What takes stdout away for good cannot run here."""
+        self.capture.readouterr()
+        self.patch.setattr(sys, "argv", ["gradtrace", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        return Done(int(ended.value.code or 0), *self.capture.readouterr())
+
+    def alone(self, *arguments: str, **options: Any) -> Done:
+        """In a process of its own."""
+        done = subprocess.run(
+            [sys.executable, "-m", "gradtrace", *arguments],
+            **{"capture_output": True, "text": True, "env": self.environment, "cwd": self.directory, **options},
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def shell(self, line: str) -> Done:
+        """Through a shell: `gradtrace` in the line stands for the command."""
+        line = line.replace("gradtrace", f"{sys.executable} -m gradtrace")
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            capture_output=True,
+            text=True,
+            env=self.environment,
+            cwd=self.directory,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def document(self, *arguments: str) -> Any:
+        """What `check` writes as JSON, with its exit code as `status of the process`."""
+        done = self.here("check", "-o", "report.json", *arguments)
+        return {**json.loads((self.directory / "report.json").read_text()), "status of the process": done.status}
+
+
+@pytest.fixture
+def gradtrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    return Runner(tmp_path, capfd, monkeypatch)
+
+
+class TestExitCode:
+    @pytest.mark.parametrize(
+        ("source", "options", "status"),
+        [
+            (CLEAN, (), 0),
+            (CLEAN + "\nraise SystemExit(0)", (), 0),
+            (CLEAN + "\nraise SystemExit", (), 0),
+            (TWICE, (), 1),
+            (STALE, (), 1),
+            (STALE, ("--fail-on", "error"), 1),
+            (KEPT, (), 1),
+            (KEPT, ("--fail-on", "warning"), 1),
+            (KEPT, ("--fail-on", "note"), 1),
+            (KEPT, ("--fail-on", "error"), 0),
+            (CLEAN + "\nraise ValueError('mine')", (), 3),
+            (STALE + "\nraise ValueError('mine')", (), 3),
+            (CLEAN + "\nraise SystemExit(3)", (), 3),
+            (CLEAN + "\nraise SystemExit('no data')", (), 3),
+            (CLEAN + "\nraise KeyboardInterrupt", (), 3),
+            ("import torch", (), 4),
+            ("", (), 4),
+            ("raise SystemExit(0)", (), 4),
+            ("1 / 0", (), 3),
+        ],
+    )
+    def test_of_check(self, source: str, options: Sequence[str], status: int, gradtrace: Runner) -> None:
+        assert gradtrace.here("check", *options, gradtrace.write(source)).status == status
+
+    def test_where_the_crash_is_the_finding(self, gradtrace: Runner) -> None:
+        done = gradtrace.here("check", gradtrace.write(TWICE))
+        assert done.status == 1
+        assert done.err.count("Traceback") == 1
+        assert done.err.count("RuntimeError: Trying to backward through the graph a second time") == 1
+        assert "gradtrace" not in done.err.replace(str(gradtrace.directory), "")
+        assert done.out.startswith("error[freed-graph]: ")
+        assert "the script ended with RuntimeError" in done.out
+
+    def test_where_the_script_fails_by_itself(self, gradtrace: Runner) -> None:
+        done = gradtrace.here("check", gradtrace.write(STALE + "\nraise ValueError('mine')"))
+        assert done.err.splitlines()[-1] == "ValueError: mine"
+        assert "error[stale-grad]" in done.out, "findings so far"
+
+
+class TestDocument:
+    def test_says_all(self, gradtrace: Runner) -> None:
+        document = gradtrace.document(gradtrace.write(TWICE))
+        (finding,) = document.pop("findings")
+        assert document.pop("run").keys() == {"torch", "backward_calls", "optimizer_steps", "ended"}
+        assert document == {
+            "format": "gradtrace.check",
+            "version": 1,
+            "script": "train.py",
+            "status": "findings",
+            "exit_code": 1,
+            "remarks": [],
+            "status of the process": 1,
+        }
+        assert (finding["rule"], finding["level"], finding["path"]) == ("freed-graph", "error", "train.py")
+
+    @pytest.mark.parametrize(
+        ("source", "options", "ended", "status"),
+        [
+            (CLEAN, (), "finished", "clean"),
+            (CLEAN, ("--steps", "2"), "stopped", "clean"),
+            (CLEAN + "\nraise SystemExit(2)", (), "exit", "failed"),
+            (CLEAN + "\n1 / 0", (), "exception", "failed"),
+            (CLEAN + "\nraise KeyboardInterrupt", (), "interrupted", "failed"),
+            ("", (), "finished", "nothing-to-check"),
+        ],
+    )
+    def test_says_how_the_script_ended(
+        self, source: str, options: Sequence[str], ended: str, status: str, gradtrace: Runner
+    ) -> None:
+        document = gradtrace.document(*options, gradtrace.write(source))
+        assert (document["run"]["ended"], document["status"]) == (ended, status)
+        assert document["exit_code"] == document["status of the process"]
+
+    def test_counts(self, gradtrace: Runner) -> None:
+        run = gradtrace.document("--steps", "2", gradtrace.write(CLEAN))["run"]
+        assert (run["backward_calls"], run["optimizer_steps"]) == (2, 2)
+
+    def test_carries_no_text_of_the_script(self, gradtrace: Runner) -> None:
+        done = gradtrace.here("check", "-o", "report.json", gradtrace.write(CLEAN))
+        assert done.out == "step 0\nstep 1\nstep 2\nstep 3\n"
+
+    def test_is_what_format_says_whatever_the_ending(self, gradtrace: Runner) -> None:
+        gradtrace.here("check", "--format", "json", "-o", "report.txt", gradtrace.write(CLEAN))
+        assert json.loads((gradtrace.directory / "report.txt").read_text())["exit_code"] == 0
+
+
+NOISE = """
+import atexit, ctypes, os, subprocess, sys
+atexit.register(print, "atexit")
+print("print")
+os.write(1, b"write\\n")
+subprocess.run(["echo", "child"])
+libc = ctypes.CDLL(None)
+libc.puts(b"puts")
+libc.fflush(None)
+sys.__stdout__.write("original\\n")
+"""
+
+
+class TestStdout:
+    @pytest.mark.parametrize("command", [["check", "--format", "json"], ["dot"]])
+    def test_carries_the_document_alone(self, command: list[str], gradtrace: Runner) -> None:
+        done = gradtrace.alone(*command, gradtrace.write(NOISE + CLEAN + "\nimport sys; sys.stdout.close()"))
+        if command[0] == "check":
+            assert json.loads(done.out)["exit_code"] == 0
+        else:
+            assert done.out.startswith("digraph ")
+            assert done.out.rstrip().endswith("}")
+            assert done.out.count("digraph") == 1
+        noise = ["print", "write", "child", "puts", "original", "step 0"]
+        assert [line for line in noise if line not in done.err.splitlines()] == []
+        assert done.status == 0
+
+    def test_has_the_report_after_the_script_s_own(self, gradtrace: Runner) -> None:
+        environment = gradtrace.environment
+        environment.pop("PYTHONUNBUFFERED")
+        done = gradtrace.alone("check", gradtrace.write(CLEAN))
+        assert done.out.splitlines()[:-1] == [f"step {number}" for number in range(4)]
+        assert done.out.splitlines()[-1].startswith(SUMMARY)
+
+    @pytest.mark.parametrize(
+        "ending",
+        [
+            "sys.stdout.close(); os.close(1); sys.stderr.close()",
+            "sys.stdout.flush(); sys.stdout = sys.__stdout__ = sys.stderr = None",
+            "sys.stdout = open(os.devnull, 'w'); sys.stdout.close(); os.chdir('/'); os.remove(__file__)"
+            "; os.environ.clear(); del sys.path[:], sys.argv[:], sys.modules['__main__']"
+            "; warnings.simplefilter('error'); gc.freeze()"
+            "; sys.modules['json'] = sys.modules['rich'] = sys.modules['ast'] = None",
+        ],
+        ids=["closed", "none", "wrecked"],
+    )
+    def test_is_ours_whatever_the_script_did_to_its_own(self, ending: str, gradtrace: Runner) -> None:
+        ending = f"import builtins, gc, os, sys, warnings\n{ending}\n"
+        done = gradtrace.alone("check", gradtrace.write(CLEAN + ending))
+        assert done.out.splitlines()[-1].startswith(SUMMARY)
+        assert (done.err, done.status) == ("", 0)
+
+    @pytest.mark.parametrize("command", ["check", "dot"])
+    def test_may_be_closed(self, command: str, gradtrace: Runner) -> None:
+        done = gradtrace.shell(f"gradtrace {command} {gradtrace.write(KEPT)} >&-")
+        assert (done.out, done.err, done.status) == ("", "", int(command == "check"))
+
+    @pytest.mark.parametrize("command", ["check --format json", "show"])
+    def test_may_end_early(self, command: str, gradtrace: Runner) -> None:
+        done = gradtrace.shell(f"gradtrace {command} {gradtrace.write(KEPT)} | true")
+        assert (done.out, done.err, done.status) == ("", "", int(command != "show"))
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
+    def test_may_be_full(self, gradtrace: Runner) -> None:
+        done = gradtrace.shell(f"gradtrace check {gradtrace.write(KEPT)} >/dev/full")
+        assert done.err.startswith("gradtrace: cannot write the result to stdout: No space left on device")
+        assert (done.err.count("\n"), done.status) == (1, 2)
+
+
+class TestOutput:
+    @pytest.mark.parametrize(
+        "command", [["check", "-o", "out"], ["show", "-o", "out"], ["dot", "-o", "out.gv"], ["dot", "-oout.dot"]]
+    )
+    def test_leaves_stdout_to_the_script(self, command: list[str], gradtrace: Runner) -> None:
+        done = gradtrace.here(*command, gradtrace.write(CLEAN))
+        # the pictures are complete when the line comes round again
+        assert done.out == "".join(f"step {number}\n" for number in range(4 if command[0] == "check" else 1))
+        assert (done.err, done.status) == ("", 0)
+        (written,) = gradtrace.directory.glob("out*")
+        assert written.read_text().rstrip()
+
+    def test_keeps_a_link_and_what_is_no_ordinary_file(self, gradtrace: Runner) -> None:
+        directory = gradtrace.directory
+        (directory / "link.txt").symlink_to("target.txt")
+        (directory / "target.txt").touch()
+        gradtrace.here("check", "-o", "link.txt", gradtrace.write(CLEAN))
+        assert (directory / "link.txt").is_symlink()
+        assert (directory / "target.txt").read_text().startswith(SUMMARY)
+        os.mkfifo("pipe")
+        reading = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+        gradtrace.here("check", "-o", "pipe", "train.py")
+        assert os.read(reading, 100).startswith(SUMMARY.encode())
+        os.close(reading)
+        assert not (directory / "pipe").is_file()
+        assert sorted(path.name for path in directory.iterdir()) == ["link.txt", "pipe", "target.txt", "train.py"]
+
+    @pytest.mark.parametrize("place", ["directory", "missing/report.txt", "locked/report.txt", ""])
+    @pytest.mark.parametrize("command", ["check", "show"])
+    def test_that_cannot_be_written_is_refused_before_the_run(
+        self, command: str, place: str, gradtrace: Runner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (gradtrace.directory / "directory").mkdir()
+        (gradtrace.directory / "locked").mkdir()
+        access = os.access  # root may write everywhere
+        monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and access(path, mode))
+        done = gradtrace.here(command, "-o", place, gradtrace.write(CLEAN))
+        assert done.err.startswith("gradtrace: cannot write ")
+        assert (done.out, done.err.count("\n"), done.status) == ("", 1, 2)
+
+    def test_that_vanishes_meanwhile_is_told(self, gradtrace: Runner) -> None:
+        (gradtrace.directory / "gone").mkdir()
+        done = gradtrace.here("check", "-o", "gone/report.txt", gradtrace.write("import os; os.rmdir('gone')"))
+        assert done.err.startswith("gradtrace: cannot write ")
+        assert (done.err.count("\n"), done.status) == (1, 2)
+
+    def test_that_vanishes_meanwhile_is_told_even_after_os_exit(self, gradtrace: Runner) -> None:
+        (gradtrace.directory / "gone").mkdir()
+        source = gradtrace.write("import os; os.rmdir('gone'); os._exit(0)")
+        done = gradtrace.alone("check", "-o", "gone/report.txt", source)
+        assert done.err.startswith("gradtrace: cannot write ")
+        assert (done.err.count("\n"), done.status) == (1, 2)
+
+
+WRONG_USES = [
+    (["check"], "which script?"),
+    (["check", "--steps", "0", "train.py"], "Invalid value for '--steps'"),
+    (["check", "--steps", "few", "train.py"], "Invalid value for '--steps'"),
+    (["show", "--line", "0", "train.py"], "Invalid value for '--line'"),
+    (["check", "--format", "xml", "train.py"], "gradtrace: --format xml: check writes text or json\n"),
+    (
+        ["check", "--fail-on", "fatal", "train.py"],
+        "gradtrace: --fail-on fatal: the levels are error, warning and note\n",
+    ),
+    (["dot", "--direction", "up", "train.py"], "gradtrace: --direction up: there are only forward and backward\n"),
+    (["dot", "-o", "graph.jpg", "train.py"], "gradtrace: -o graph.jpg: dot writes .dot, .svg, .png or .pdf\n"),
+    (["dot", "-o", "graph", "train.py"], "gradtrace: -o graph: dot writes .dot, .svg, .png or .pdf\n"),
+    (["check", "--bogus", "train.py"], "No such option: --bogus"),
+    (["bogus", "train.py"], "No such command 'bogus'"),
+    (["check", "-o"], "Option '-o' requires an argument"),
+    (["check", "-m"], "Option '-m' requires an argument"),
+    (["check", "--steps"], "Option '--steps' requires an argument"),
+]
+
+
+class TestUse:
+    @pytest.mark.parametrize(
+        ("arguments", "message"), WRONG_USES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+    )
+    def test_that_is_wrong_is_told(self, arguments: list[str], message: str, gradtrace: Runner) -> None:
+        gradtrace.write("print('never reached')")
+        done = gradtrace.here(*arguments)
+        assert (done.out, done.status) == ("", 2)
+        assert message in done.err
+        assert "Traceback" not in done.err
+
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["check", "--help"], ["dot", "--help"], *(use for use, _ in WRONG_USES[:6:2])]
+    )
+    def test_does_not_load_torch(self, arguments: list[str], gradtrace: Runner) -> None:
+        gradtrace.write("raise SystemExit('torch was loaded')", "torch.py")
+        gradtrace.write("")
+        gradtrace.environment["PYTHONPATH"] = f"{gradtrace.directory}:{ROOT}"
+        done = gradtrace.alone(*arguments)
+        assert "torch was loaded" not in done.err
+        assert done.status == (0 if "--help" in arguments else 2)
+
+    @pytest.mark.parametrize(
+        ("arguments", "argv"),
+        [
+            ("train.py --steps 0 -m x -o y --help", "train.py --steps 0 -m x -o y --help"),
+            ("--steps 1 train.py --steps 0", "train.py --steps 0"),
+            ("--steps=1 -- train.py -- -m x", "train.py -- -m x"),
+            ("-m train --epochs 2 -o y", "train.py --epochs 2 -o y"),
+            ("-mtrain --epochs 2", "train.py --epochs 2"),
+            ("--module train -- x", "train.py -- x"),
+            ("--module=train --steps 0", "train.py --steps 0"),
+            ("--color --debug -m train -m x", "train.py -m x"),
+            ("-m package.inner --steps 0", "inner.py --steps 0"),
+        ],
+    )
+    def test_leaves_the_script_its_own_arguments(self, arguments: str, argv: str, gradtrace: Runner) -> None:
+        (gradtrace.directory / "package").mkdir()
+        for name in ("train.py", "package/inner.py"):
+            gradtrace.write("import os, sys; print(os.path.basename(sys.argv[0]), *sys.argv[1:])", name)
+        done = gradtrace.here("check", *arguments.split())
+        assert (done.out.splitlines()[0], done.status) == (argv, 4)
+
+
+class TestScript:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["missing.py"], "gradtrace: no script at "),
+            (["directory"], "gradtrace: directory has no __main__.py"),
+            (["broken.py"], "broken.py:2 is not Python: invalid syntax: `x = = 1`"),
+            (["latin.py"], "'utf-8' codec can't decode byte 0xe9"),
+            (["null.py"], "null.py"),
+            (["-m", "missing"], "gradtrace: no module named missing"),
+            (["-m", "train.py"], "gradtrace: no module named train.py; leave out -m"),
+            (["-m", "directory"], "gradtrace: directory is a package without __main__.py"),
+            (["-m", "a..b"], "gradtrace: 'a..b' is not the name of a module"),
+        ],
+    )
+    def test_that_cannot_run_is_told_in_a_line(self, arguments: list[str], message: str, gradtrace: Runner) -> None:
+        (gradtrace.directory / "directory").mkdir()
+        gradtrace.write("\nx = = 1", "broken.py")
+        (gradtrace.directory / "latin.py").write_bytes(b"name = 'caf\xe9'\n")
+        (gradtrace.directory / "null.py").write_bytes(b"x = 1\0\n")
+        gradtrace.write(CLEAN)
+        for command in ("check", "show"):
+            done = gradtrace.here(command, *arguments)
+            assert message in done.err
+            assert (done.out, done.err.count("\n"), done.status) == ("", 1, 2)
+
+    @pytest.mark.parametrize(
+        ("ending", "message"),
+        [
+            ("recurse = lambda: recurse()\nrecurse()", "RecursionError: maximum recursion depth exceeded"),
+            ("torch.optim.SGD([weight], 0.1).step(lambda: 1 / 0)", "ZeroDivisionError: division by zero"),
+            (
+                "sys.excepthook = lambda *error: sys.stderr.write(repr(error[1]))\n1 / 0",
+                "ZeroDivisionError('division by zero')",
+            ),
+        ],
+    )
+    def test_may_fail_in_any_way(
+        self, ending: str, message: str, gradtrace: Runner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+        done = gradtrace.here("check", gradtrace.write(f"import sys\n{CLEAN}{ending}\n"))
+        assert done.err.splitlines()[-1] == message
+        assert "gradtrace" not in done.err.replace(str(gradtrace.directory), "")
+        assert done.status == 3
+
+    @pytest.mark.parametrize(
+        ("ending", "status"),
+        [
+            ("os._exit(0)", 0),
+            ("os._exit(5)", 3),
+            ("threading.Thread(target=lambda: 1 / 0).start()\natexit.register(lambda: os._exit(7))", 7),
+        ],
+    )
+    def test_may_leave_at_once(self, ending: str, status: int, gradtrace: Runner) -> None:
+        done = gradtrace.alone("check", gradtrace.write(f"import atexit, os, threading\n{CLEAN}{ending}\n"))
+        assert done.status == status
+        assert done.out.count("4 backward calls, 4 optimizer steps") == 1
+        assert "gradtrace" not in done.err.replace(str(gradtrace.directory), "")
+
+    def test_may_be_interrupted(self, gradtrace: Runner) -> None:
+        source = CLEAN + "import signal, sys\nprint('ready', flush=True)\nwhile True: signal.pause()\n"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gradtrace", "check", gradtrace.write(source)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=gradtrace.environment,
+            cwd=gradtrace.directory,
+        )
+        assert process.stdout is not None
+        assert "ready\n" in iter(process.stdout.readline, "")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+        assert err.endswith("KeyboardInterrupt\n")
+        assert err.count("Traceback") == 1
+        assert "4 backward calls" in out
+        assert process.returncode == 3
+
+    def test_may_fork(self, gradtrace: Runner) -> None:
+        source = """
+            import os, sys
+            def fail(): 1 / 0
+            def train(): loss = weight.exp().sum(); loss.backward(); loss.backward()
+            def leave(): sys.stdout.close(); sys.exit(1)
+            for child in (sys.exit, fail, train, leave, lambda: os._exit(1)):
+                if not os.fork():
+                    child(*[1][: child is sys.exit])
+                print("status", os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
+        """
+        done = gradtrace.alone("check", gradtrace.write(CLEAN + textwrap.dedent(source)))
+        assert done.out.count("status 1\n") == 5
+        assert done.out.count(SUMMARY) == 1
+        assert done.err.count("Traceback") == 2
+        assert done.status == 0
+
+    def test_may_spawn_and_load_with_workers(self, gradtrace: Runner) -> None:
+        source = """
+            import multiprocessing
+
+            def square(x):
+                return x * x
+
+            if __name__ == "__main__":
+                import torch
+                from torch.utils.data import DataLoader
+                with multiprocessing.get_context("spawn").Pool(1) as pool:
+                    print(pool.map(square, [1, 2]))
+                weight = torch.ones(2, requires_grad=True)
+                for (x,) in DataLoader([(1.0,), (2.0,)], num_workers=2):
+                    (weight * x).sum().backward()
+                print(weight.grad.tolist())
+        """
+        done = gradtrace.alone("check", gradtrace.write(source))
+        assert done.out.startswith("[1, 4]\n[3.0, 3.0]\nno gradient faults: 2 backward calls")
+        assert (done.err, done.status) == ("", 0)
+
+    @pytest.mark.parametrize("command", [["check"], ["check", "--format", "json"], ["dot"]])
+    def test_may_have_neighbours_of_any_name(self, command: list[str], gradtrace: Runner) -> None:
+        (gradtrace.directory / "project").mkdir()
+        for (
+            name
+        ) in "json rich graphviz typer random ast difflib textwrap shutil linecache string numpy gradtrace".split():
+            gradtrace.write("raise SystemExit('imported a neighbour')", f"project/{name}.py")
+        done = gradtrace.alone(*command, gradtrace.write(CLEAN, "project/train.py"))
+        assert "neighbour" not in done.out + done.err
+        assert done.status == 0
+
+
+class TestSteps:
+    def test_end_the_run_cleanly(self, gradtrace: Runner) -> None:
+        source = """
+            import atexit, contextlib
+            atexit.register(print, "exit handler")
+            @contextlib.contextmanager
+            def opened():
+                try: yield
+                finally: print("closed")
+            with opened():
+                try: exec(training)
+                except Exception: print("swallowed")
+                finally: print("finally")
+            print("never reached")
+        """
+        done = gradtrace.alone(
+            "check", "--steps", "2", gradtrace.write(f"training = {CLEAN!r}\n{textwrap.dedent(source)}")
+        )
+        assert done.out.splitlines()[:-2] == ["step 0", "finally", "closed"]
+        assert done.out.splitlines()[-2].startswith("no gradient faults: 2 backward calls, 2 optimizer steps, torch")
+        assert done.out.splitlines()[-1] == "exit handler"
+        assert (done.err, done.status) == ("", 0)
+
+    @pytest.mark.parametrize("handler", ["except: continue", "except BaseException: continue", "finally: continue"])
+    def test_are_not_swallowed_for_long(self, handler: str, gradtrace: Runner) -> None:
+        loop = CLEAN.replace("    optimizer.step()\n", f"    try: optimizer.step()\n    {handler}\n")
+        done = gradtrace.here(
+            "check", "--steps", "2", gradtrace.write(loop + "optimizer.step()\nprint('never reached')")
+        )
+        assert "never reached" not in done.out
+        assert "no gradient faults: 4 backward calls, 5 optimizer steps, torch" in done.out
+        assert (done.err, done.status) == ("", 0)
+
+    def test_may_come_out_as_another_error(self, gradtrace: Runner) -> None:
+        loop = CLEAN.replace("optimizer.step()", "try_step()")
+        step = "def try_step():\n  try: optimizer.step()\n  except BaseException as error: raise OSError from error\n"
+        done = gradtrace.here("check", "--steps", "1", gradtrace.write(step + loop))
+        assert (done.err, done.status) == ("", 0)
+
+    @pytest.mark.parametrize("steps", ["1", "4", "5", "1000000"])
+    def test_count_at_most(self, steps: str, gradtrace: Runner) -> None:
+        run = gradtrace.document("--steps", steps, gradtrace.write(CLEAN))["run"]
+        assert run["optimizer_steps"] == min(int(steps), 4)
+        assert run["ended"] == ("finished" if int(steps) > 4 else "stopped")
+
+
+class TestFaultOfOurs:
+    @pytest.mark.parametrize("debug", [(), ("--debug",)])
+    def test_while_watching_is_a_remark(
+        self, debug: Sequence[str], gradtrace: Runner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise LookupError("broken")
+
+        monkeypatch.setattr("gradtrace.watch.walk.visit", fail)
+        done = gradtrace.here("check", *debug, gradtrace.write(CLEAN))
+        assert done.out.startswith("step 0\nstep 1\nstep 2\nstep 3\n")
+        assert (
+            " ".join(done.out.split()).count("gradtrace itself failed while watching (LookupError: broken, at fail:")
+            == 1
+        )
+        assert done.err.count("LookupError: broken") == len(debug)
+        assert done.status == 0
+
+    @pytest.mark.parametrize("piece", ["watch.Watch.__enter__", "renderers.text.render", "rules.Judge.explains"])
+    @pytest.mark.parametrize("debug", [(), ("--debug",)])
+    def test_outside_of_the_run_is_a_line_and_code_2(
+        self, piece: str, debug: Sequence[str], gradtrace: Runner, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: Any) -> None:
+            raise LookupError("broken\nfor good")
+
+        monkeypatch.setattr(f"gradtrace.{piece}", fail)
+        done = gradtrace.here("check", *debug, gradtrace.write("1 / 0"))
+        lines = done.err.splitlines()
+        assert lines[-1].startswith("gradtrace: this is a fault of its own: LookupError: broken for good, at fail:")
+        assert ("LookupError: broken" in lines) is bool(debug)
+        assert done.status == 2
+
+
+@pytest.mark.parametrize("columns", ["", "0", "-5", "many", "40"])
+def test_any_width_will_do(columns: str, gradtrace: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert gradtrace.here("check", gradtrace.write(STALE)).status == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "colored"),
+    [((), {}, False), (("--color",), {}, True), (("--color",), {"NO_COLOR": "1"}, True), (("--no-color",), {}, False)],
+)
+def test_colour(
+    options: Sequence[str],
+    environment: dict[str, str],
+    colored: bool,
+    gradtrace: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[" in gradtrace.here("check", *options, gradtrace.write(STALE)).out) is colored
+
+
+@pytest.mark.parametrize("given", ["train.py", "./train.py", "-m train", "package", "-m package", "-"])
+def test_a_finding_points_into_the_script_however_it_was_given(given: str, gradtrace: Runner) -> None:
+    (gradtrace.directory / "package").mkdir()
+    for name in ("train.py", "package/__main__.py"):
+        gradtrace.write(STALE, name)
+    done = gradtrace.here("check", *given.split()) if given != "-" else gradtrace.shell("gradtrace check - < train.py")
+    assert "6 │     weight.square().sum().backward()" in done.out
+    assert done.status == 1

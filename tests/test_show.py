@@ -1,0 +1,259 @@
+"""`show` and `dot` on real scripts: which graphs are taken, when the run ends, and what the pictures say."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gradtrace import cli
+
+TRAIN = """\
+import torch
+from torch import nn
+
+class Cell(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 3)
+
+    def forward(self, x):
+        return torch.tanh(self.inner(x))
+
+torch.manual_seed(0)
+model = Cell()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+batch = torch.ones(4, 2)
+for step in range(3):
+    optimizer.zero_grad()
+    hidden = model(batch)
+    target = hidden.detach()
+    loss = (hidden - target).square().mean()
+    loss.backward(retain_graph=True)
+    hidden.sum().backward()
+    optimizer.step()
+    print("step", step)
+"""
+FIRST, SECOND = 21, 22
+REMAINS = """\
+import torch
+scale = torch.full((3,), 2.0, requires_grad=True)
+inner = scale.exp()
+first = inner.sum()
+second = inner.prod()
+constant = torch.ones(2)
+"""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a command gave: its text without what the script printed, and the steps that the script printed."""
+
+    status: int
+    text: str
+    steps: int
+    err: str
+
+    @property
+    def places(self) -> list[int]:
+        """The lines of the backward calls shown, from the first line of each graph."""
+        return [int(line) for line in re.findall(r"^\S.* at train\.py:(\d+)$", self.text, re.MULTILINE)]
+
+
+@dataclass
+class Runner:
+    """Runs `show` or `dot` in this process, in a directory of its own."""
+
+    directory: Path
+    patch: pytest.MonkeyPatch
+    capture: pytest.CaptureFixture[str]
+
+    def __call__(self, source: str, *options: str, command: str = "show") -> Shown:
+        result = self.directory / ("result.dot" if command == "dot" else "result")
+        result.unlink(missing_ok=True)
+        (self.directory / "train.py").write_text(source)
+        self.patch.setattr(sys, "argv", ["gradtrace", command, "-o", str(result), *options, "train.py"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = self.capture.readouterr()
+        text = result.read_text() if result.exists() else ""
+        return Shown(int(ended.value.code or 0), text, out.count("step "), err)
+
+
+@pytest.fixture
+def show(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Runner:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    return Runner(tmp_path, monkeypatch, capfd)
+
+
+class TestWhichGraphs:
+    @pytest.mark.parametrize(
+        ("options", "places", "steps"),
+        [
+            ((), [FIRST, SECOND], 1),
+            (("--to-end",), [FIRST, SECOND], 3),
+            (("--steps", "1"), [FIRST, SECOND], 0),
+            (("--to-end", "--steps", "2"), [FIRST, SECOND], 1),
+            (("--line", str(FIRST)), [FIRST], 1),
+            (("--line", str(SECOND)), [SECOND], 1),
+        ],
+    )
+    def test_are_those_of_each_call_site(
+        self, options: Sequence[str], places: list[int], steps: int, show: Runner
+    ) -> None:
+        shown = show(TRAIN, *options)
+        assert (shown.places, shown.steps, shown.err, shown.status) == (places, steps, "", 0)
+
+    def test_are_each_site_once_whoever_calls_it(self, show: Runner) -> None:
+        source = """\
+import torch
+weight = torch.ones(3, requires_grad=True)
+def step(loss):
+    loss.backward()
+step(weight.sum())
+step(weight.prod())
+print("step ")
+"""
+        shown = show(source)
+        assert (shown.places, shown.steps) == ([4], 0)
+        assert "prod" not in shown.text.lower()
+
+    @pytest.mark.parametrize(
+        ("call", "title"),
+        [
+            ("loss.backward()", "backward()"),
+            ("torch.autograd.backward(loss)", "backward()"),
+            ("torch.autograd.grad(loss, weight)", "grad()"),
+            ("loss.backward(inputs=[weight], retain_graph=True)", "backward(retain_graph=True)"),
+            ("torch.autograd.grad([loss], [weight], create_graph=True)", "create_graph=True)"),
+        ],
+    )
+    def test_are_those_of_every_kind_of_call(self, call: str, title: str, show: Runner) -> None:
+        shown = show(f"import torch\nweight = torch.ones(3, requires_grad=True)\nloss = weight.exp().sum()\n{call}\n")
+        assert shown.places == [4]
+        assert title in shown.text.splitlines()[0]
+
+    def test_are_whole_before_the_call_frees_them(self, show: Runner) -> None:
+        shown = show(TRAIN)
+        assert "freed" not in shown.text
+        assert "saves result [4, 3]" in shown.text
+
+    def test_are_there_where_the_call_fails(self, show: Runner) -> None:
+        source = (
+            "import torch\nloss = torch.ones(2, requires_grad=True).exp().sum()\nloss.backward()\nloss.backward()\n"
+        )
+        shown = show(source)
+        assert shown.places == [3, 4]
+        assert "freed" in shown.text
+        assert shown.err.count("Traceback") == 1
+        assert shown.status == 3
+
+
+class TestWithoutBackward:
+    def test_what_remains_at_the_end_is_shown(self, show: Runner) -> None:
+        shown = show(REMAINS)
+        titles = [line for line in shown.text.splitlines() if "remained at the end" in line]
+        assert [title.split()[0] for title in titles] == ["first", "second"], "inner is part of both"
+        assert (shown.err, shown.status) == ("", 0)
+
+    def test_also_after_a_crash(self, show: Runner) -> None:
+        shown = show(REMAINS + "1 / 0\n")
+        assert shown.text.startswith("first = ")
+        assert (shown.err.count("Traceback"), shown.status) == (1, 3)
+
+    @pytest.mark.parametrize(
+        ("source", "status"),
+        [("import torch\nx = torch.ones(2)", 4), ("", 4), ("1 / 0", 3), ("raise SystemExit(1)", 3)],
+    )
+    @pytest.mark.parametrize("command", ["show", "dot"])
+    def test_there_may_be_nothing(self, source: str, status: int, command: str, show: Runner) -> None:
+        shown = show(source, command=command)
+        assert shown.err.splitlines()[-1].startswith("gradtrace: no graph: the script called neither backward() nor ")
+        assert (shown.text, shown.status) == ("", status)
+
+
+class TestOneTensor:
+    @pytest.mark.parametrize("name", ["first", "inner"])
+    def test_of_the_script_is_shown_at_its_end(self, name: str, show: Runner) -> None:
+        shown = show(REMAINS, "--tensor", name)
+        assert shown.text.startswith(f"{name} ")
+        assert (shown.text.count("remained at the end"), shown.status) == (1, 0)
+
+    def test_of_a_function_is_shown_at_the_backward_call(self, show: Runner) -> None:
+        source = """\
+import torch
+def train():
+    weight = torch.ones(2, requires_grad=True)
+    hidden = weight.exp()
+    hidden.sum().backward()
+train()
+print("step ")
+"""
+        shown = show(source, "--tensor", "hidden")
+        assert shown.text.startswith("hidden")
+        assert (shown.steps, shown.status) == (0, 0)
+
+    @pytest.mark.parametrize("name", ["constant", "missing", "torch"])
+    def test_without_a_graph_is_told(self, name: str, show: Runner) -> None:
+        shown = show(REMAINS, "--tensor", name)
+        assert shown.err == (
+            f"gradtrace: no tensor with a graph is called {name}: name a variable that the script has when it ends\n"
+        )
+        assert (shown.text, shown.status) == ("", 4)
+
+    @pytest.mark.parametrize("line", ["1", "20", "999"])
+    def test_a_line_without_a_call_is_told(self, line: str, show: Runner) -> None:
+        shown = show(TRAIN, "--line", line)
+        assert shown.err == f"gradtrace: no backward() or autograd.grad() call on line {line} was reached\n"
+        assert (shown.text, shown.status) == ("", 4)
+
+
+class TestTree:
+    def test_names_what_the_script_names(self, show: Runner) -> None:
+        text = show(TRAIN, "--line", str(FIRST)).text
+        assert text.startswith("loss = 0  scalar  backward(retain_graph=True) at train.py:21\n")
+        for part in ("hidden  TanhBackward0  [4, 3]  line 10", "inner.bias  [3]  leaf", "inner.weight  [3, 2]  leaf"):
+            assert part in text
+        assert "detach() at train.py:19  target  [4, 3]" in text
+
+    def test_survives_a_deep_graph(self, show: Runner) -> None:
+        """Deeper than recursion goes, and dropped by the script afterwards."""
+        source = """\
+import torch
+x = weight = torch.ones(1, requires_grad=True)
+for _ in range(5_000):
+    x = x * 1.0
+x.backward()
+del x
+print("step ")
+"""
+        shown = show(source)
+        assert (shown.places, shown.steps, shown.status) == ([5], 1, 0)
+
+    @pytest.mark.parametrize("width", ["20", "60", "300"])
+    def test_fits_any_width(self, width: str, show: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", width)
+        assert show(TRAIN).status == 0
+
+
+class TestDot:
+    @pytest.mark.parametrize(
+        ("options", "clusters"),
+        [((), 2), (("--to-end",), 2), (("--line", "21"), 0), (("--direction", "backward"), 2)],
+    )
+    def test_holds_the_same_graphs(self, options: Sequence[str], clusters: int, show: Runner) -> None:
+        shown = show(TRAIN, *options, command="dot")
+        assert shown.text.startswith("digraph ")
+        assert len(re.findall(r"subgraph cluster_g\d+ ", shown.text)) == clusters
+        assert "TanhBackward0" in shown.text
+        assert (shown.err, shown.status) == ("", 0)
+
+    def test_is_the_same_in_each_run(self, show: Runner) -> None:
+        assert show(TRAIN, command="dot").text == show(TRAIN, command="dot").text

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.modules.module as modules
 import torch.optim.optimizer as optimizers
 from torch import nn
 from torch.overrides import BaseTorchFunctionMode, _get_current_function_mode_stack
@@ -21,6 +22,8 @@ from torch.overrides import BaseTorchFunctionMode, _get_current_function_mode_st
 from gradtrace import script
 from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.watch import Watch, mode
+from gradtrace.watch.session import Session
+from gradtrace.watch.snapshot import Snapshots
 
 TRAIN = """
 import sys, torch
@@ -40,6 +43,7 @@ def facts() -> dict[str, Any]:
         "functions": (torch.optim.Optimizer.add_param_group, torch.overrides.has_torch_function),
         "hooks": (dict(optimizers._global_optimizer_pre_hooks), dict(optimizers._global_optimizer_post_hooks)),
         "warnings": (warnings._showwarnmsg, warnings.filters[:]),  # type: ignore[attr-defined]
+        "modules": (torch.typename, dict(modules._global_parameter_registration_hooks)),
         "process": (sys.excepthook, os._exit),
         "modes": _get_current_function_mode_stack(),
         "enabled": (torch.is_grad_enabled(), torch._C._is_torch_function_enabled()),
@@ -188,6 +192,22 @@ class TestErrorsOfOurs:
             assert (train(), fit()) == expected
         (remark,) = watch.remarks
         assert remark.startswith("gradtrace itself failed while watching (LookupError: broken, at fail:")
+
+    @pytest.mark.parametrize("snapshots", [True, False])
+    def test_do_not_reach_the_run_if_nothing_works(self, snapshots: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+        guarded = Session.guarded
+        failed = []
+
+        def fail(*_: Any) -> None:
+            failed.append(1)
+            raise LookupError("broken")
+
+        monkeypatch.setattr(Session, "guarded", lambda self, work, *given: guarded(self, fail, *given))
+        expected = train(), fit()
+        with Watch(lambda event: None, snapshots=Snapshots() if snapshots else None) as watch:
+            assert (train(), fit()) == expected
+        assert len(failed) > 20
+        assert len(watch.remarks) == 1
 
     def test_of_the_listener_do_not_reach_the_run(self) -> None:
         def listen(event: Event) -> None:

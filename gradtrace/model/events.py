@@ -80,8 +80,8 @@ class Reentry:
     node: int
     built: Stack
     used: Stack
-    #: the line that made it has run again since the earlier call: this is a value of the last turn
-    rebuilt: bool
+    #: how many frames of `built`, from the outermost, have run again since the earlier call
+    rerun: int
     #: where the operation was made that took it in; empty where the root itself is old
     entry: Stack
     #: that operation was made after the earlier call
@@ -93,6 +93,11 @@ class Reentry:
     #: the old operation computes nothing: a view, of which nothing is spoilt by using it again
     view: bool
     owners: Owners = Owners()
+
+    @property
+    def rebuilt(self) -> bool:
+        """The operation has been made anew since: this one is a value of the last turn."""
+        return bool(self.built) and self.rerun == len(self.built)
 
 
 @dataclass(frozen=True, slots=True)

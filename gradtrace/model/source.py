@@ -180,10 +180,14 @@ def state_reads(site: Site) -> frozenset[str]:
     names = reads(site)
     state, containers = _state(site.path)
     for earlier in _function_statements(site):
-        if isinstance(earlier, ast.Assign) and found is not None and earlier.lineno < found.lineno:
-            whole = earlier.value.value if isinstance(earlier.value, ast.Subscript) else earlier.value
-            if isinstance(whole, ast.Attribute) and names & bound(replace(site, line=earlier.lineno)):
-                names |= {ast.unparse(whole)}
+        at = replace(site, line=earlier.lineno)
+        if (
+            isinstance(earlier, ast.Assign)
+            and found is not None
+            and earlier.lineno < found.lineno
+            and names & bound(at)
+        ):
+            names |= reads(at)
     return frozenset(text for text in names if "." in text and text.rpartition(".")[2] in state | containers)
 
 
@@ -202,13 +206,20 @@ def stored(site: Site, attributes: Collection[str]) -> int | None:
     return None
 
 
-def stores_away(site: Site) -> bool:
-    """Whether the statement puts its value into an attribute or container: `self.adj = ...`, `rows.append(...)`."""
+def returned_by(site: Site) -> bool:
+    """Whether the function around `site` returns what the statement there makes, and makes it anew at each call."""
     found = statement(site.path, site.line)
-    if isinstance(found, ast.Expr):
-        return True
-    targets = found.targets if isinstance(found, ast.Assign) else []
-    return any(not isinstance(leaf, ast.Name) for target in targets for leaf in _leaves(target))
+    function = _ancestor(site.path, found, _FUNCTIONS) if found is not None else None
+    if any("cache" in ast.unparse(one) for one in getattr(function, "decorator_list", ())):
+        return False
+    made = bound(site)
+    returns = (node for node in _function_statements(site) if isinstance(node, ast.Return))
+    return isinstance(found, ast.Return) or any(made & reads(replace(site, line=node.lineno)) for node in returns)
+
+
+def opens_loop(site: Site) -> bool:
+    """Whether the head of a loop stands at `site`."""
+    return isinstance(statement(site.path, site.line), (ast.For, ast.AsyncFor, ast.While))
 
 
 def hands_on(site: Site) -> bool:
@@ -248,14 +259,21 @@ def _state(path: str) -> tuple[frozenset[str], frozenset[str]]:
     index = _index(path)
     assigned, grown = set(), set()
     for node in index.parent if index else ():
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            function = _ancestor(path, node, _FUNCTIONS)
-            if getattr(function, "name", "") != "__init__":
-                assigned.add(node.attr)
-        elif isinstance(node, ast.Call) and _called(node) in _GROWING and isinstance(node.func, ast.Attribute):
-            holder = node.func.value
-            grown.add(holder.attr if isinstance(holder, ast.Attribute) else "")
+        name = _changed(node)
+        if name and getattr(_ancestor(path, node, _FUNCTIONS), "name", "") != "__init__":
+            assigned.add(name)
+        if isinstance(node, ast.Call) and _called(node) in _GROWING and isinstance(node.func, ast.Attribute):
+            grown.add(getattr(node.func.value, "attr", ""))
     return frozenset(assigned), frozenset(grown)
+
+
+def _changed(node: ast.AST) -> str:
+    """The attribute that a node gives a value: `self.h = x`, `self.h[i] = x`, `self.h.copy_(x)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return getattr(node.func.value, "attr", "") if node.func.attr.endswith("_") else ""
+    if not isinstance(node, (ast.Attribute, ast.Subscript)) or not isinstance(node.ctx, ast.Store):
+        return ""
+    return getattr(node.value if isinstance(node, ast.Subscript) else node, "attr", "")
 
 
 def _ancestor(path: str, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast.AST | None:

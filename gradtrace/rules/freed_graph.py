@@ -4,7 +4,7 @@ Why it bites
     A backward call frees what the graph saved, unless retain_graph=True. If a tensor of that graph gets into the next
     computation (a hidden state, a reused `fake`, a loss built before the loop), the next call fails with "Trying to
     backward through the graph a second time" -- at the call, not at the line that carried the tensor over. Where the
-    graph saved nothing (only additions), there is no error, and the old part silently gets its gradient twice.
+    graph saved nothing (only additions), there is no error, and values of before the last step are trained on.
 
 Bad
     for x, y in chunks:
@@ -16,8 +16,9 @@ Good
         out, state = rnn(x, state.detach())
         loss_fn(out, y).backward()
 
-The finding is at the line where the freed graph enters the new computation; or at the line that built the shared part,
-where nothing else is in the graph; or, where nothing new was built, at the call that freed it.
+The finding is at the line where the mend goes: where the freed graph enters the new computation, or is stored for it; at
+the line that built what every call needs, where that happens once; or, where nothing new was built, at the call that
+freed it.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _diagnose(event: Backward, found: Reentry) -> _Place:
         )
     carried = carrier(found.entry, found.built) if found.rebuilt else None
     if again or (found.call_stack == event.stack and not found.own_leaves and not carried):
-        return _built_once(event, found)
+        return _built_once(event, found) if not _by_the_head(found) else _keep(event, found)
     if (
         not found.entered_later
         or event.stack[:1] == found.entry[:1]
@@ -140,6 +141,11 @@ def _takes_part(event: Backward, found: Reentry) -> bool:
         return event.request == "grad" or found.op in _PARTS
     parts = found.through <= _PLAIN and not found.through.isdisjoint(_PARTS)
     return parts or not found.entered_later or (event.request == "grad" and not found.own_leaves)
+
+
+def _by_the_head(found: Reentry) -> bool:
+    """The head of a loop takes the graph into parts: `for part in output.chunk(4)`."""
+    return bool(found.built) and source.opens_loop(found.built[0])
 
 
 def _earlier_strays(found: Reentry) -> bool:
@@ -170,7 +176,7 @@ def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
 
 
 def _built_once(event: Backward, found: Reentry) -> _Place:
-    line = maker(found.built, shared_depth(found.built, event.stack))
+    line = maker(found.built, found.rerun)
     made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
     return _Place(
         line,

@@ -35,11 +35,17 @@ def within(stack: Stack, depth: int) -> Stack:
     return stack[at:]
 
 
-def maker(stack: Stack, depth: int) -> Stack:
-    """The frames from the line that is to run again if a tensor is to be made anew: a helper that returns it is as good
-    as its call, a line that stores it away is the place itself."""
-    found = within(stack, depth)
-    while len(found) > max(depth, 1) and not source.stores_away(found[0]) and source.hands_on(found[1]):
+def maker(built: Stack, rerun: int) -> Stack:
+    """The frames from the line that must run again for a tensor to be made anew; the outermost `rerun` frames do.
+
+    A helper that returns the tensor, or a module's forward, is as good as its call; a line that stores it away is the
+    place itself.
+    """
+    found = built
+    while len(found) > rerun + 1:
+        handed_on = source.returned_by(found[0]) and source.hands_on(found[1])
+        if not handed_on and not found[0].in_module_call:
+            break
         found = found[1:]
     return found
 
@@ -60,10 +66,10 @@ def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
     """The line that stores the attribute (`self.hidden = hidden`), else the line that reads it."""
     for depth, site in enumerate(entry):
         carried = source.state_reads(site)
-        for depth_built, maker in enumerate(built if carried else ()):
-            line = source.stored(maker, carried)
+        for depth_built, made in enumerate(built if carried else ()):
+            line = source.stored(made, carried)
             if line is not None:
-                stack = (_moved(maker, line), *built[depth_built + 1 :])
+                stack = (_moved(made, line), *built[depth_built + 1 :])
                 return Carried(stack, _in_order(stack[0], carried))
         if carried & source.reads(site):
             return Carried(entry[depth:], tuple(sorted(carried & source.reads(site))))
@@ -80,9 +86,9 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
             return Carried(entry[-depth:], _in_order(entry[-depth], names) or tuple(sorted(names)))
     if not shared:
         return None
-    reader, maker = entry[-shared], built[-shared:]
-    names = source.bound(maker[0]) & source.reads(maker[0]) & source.reads(reader)
-    return Carried(maker, _in_order(maker[0], names) or tuple(sorted(names))) if names else None
+    reader, mixer = entry[-shared], built[-shared:]
+    names = source.bound(mixer[0]) & source.reads(mixer[0]) & source.reads(reader)
+    return Carried(mixer, _in_order(mixer[0], names) or tuple(sorted(names))) if names else None
 
 
 def _in_order(site: Site, names: Collection[str]) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ class UnneededRetain(Rule):
             for line in self._lines.values():
                 line.pending.update((number, True) for number in event.held if number in line.pending)
         elif isinstance(event, End):
-            return [finding for line in self._lines.values() for finding in self._judge(line)]
+            return [finding for line in self._lines.values() for finding in self._judge(line, event)]
         return []
 
     def _follow(self, event: Backward) -> None:
@@ -84,7 +84,11 @@ class UnneededRetain(Rule):
         if len(line.pending) > _FOLLOWED:
             line.pending.popitem(last=False)
 
-    def _judge(self, line: _Line) -> list[Finding]:
+    def _judge(self, line: _Line, end: End) -> list[Finding]:
+        # the run may have ended before the call that needs these
+        open_calls = [number for number in end.held if number in line.pending]
+        if line.calls == len(open_calls):
+            return []
         asked, request = f"{line.option}=True", expression(line.stack, line.root)
         if not line.by_itself and not line.by_others:
             message = f"{asked} keeps the graph of {request} in memory, but no later call uses it"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -55,12 +55,12 @@ class Mode(TorchFunctionMode):
         """While open, torch does not close its fast paths (of attention in evaluation) because of our mode alone."""
         found = torch.overrides.has_torch_function
 
-        def has_torch_function(given: Any) -> bool:
+        def has_torch_function(args: Iterable[Any]) -> bool:
             if torch.compiler.is_compiling() or _modes._get_current_function_mode() is not self:
-                return found(given)
+                return found(args)
             self.stand_aside(True)
             try:
-                return found(given)
+                return found(args)
             finally:
                 self.stand_aside(False)
 

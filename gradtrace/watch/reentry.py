@@ -42,7 +42,7 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
         node=carried._sequence_nr(),
         built=built,
         used=trail.find(node.metadata[walk.KEY][1]),
-        rebuilt=bool(built) and trail.ran_since(built, mark.number),
+        rerun=trail.ran_since(built, mark.number),
         entry=trail.find(entry._sequence_nr()) if entry is not None else (),
         entered_later=entry is not None and entry._sequence_nr() >= mark.number,
         through=frozenset(islice(ancestry.kinds_above(user), _KINDS)),

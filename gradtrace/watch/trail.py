@@ -37,6 +37,12 @@ class Trail:
         at = bisect_right(self._starts, number) - 1
         return self._stacks[at] if at >= 0 and number < self._ends[at] else ()
 
-    def ran_since(self, stack: Stack, number: int) -> bool:
-        """Whether the call at `stack` has made nodes again, from `number` on."""
-        return any(one is stack for one in islice(self._stacks, bisect_left(self._starts, number), None))
+    def ran_since(self, stack: Stack, number: int) -> int:
+        """How many frames of `stack`, from the outermost, have made nodes again, from number `number` on."""
+        since = islice(self._stacks, bisect_left(self._starts, number), None)
+        return max((_shared(stack, other) for other in {id(one): one for one in since}.values()), default=0)
+
+
+def _shared(one: Stack, other: Stack) -> int:
+    pairs = enumerate(zip(reversed(one), reversed(other), strict=False))
+    return next((depth for depth, (mine, theirs) in pairs if mine != theirs), min(len(one), len(other)))

@@ -49,9 +49,9 @@ class Checked:
         return {pair for pair in self.found if pair[0] == rule}
 
     @property
-    def finding(self) -> dict[str, Any]:
-        (only,) = self.findings
-        return only
+    def alarms(self) -> list[dict[str, Any]]:
+        """What any rule found that is more than a note."""
+        return [finding for finding in self.findings if finding["level"] != "note"]
 
 
 class Checker:

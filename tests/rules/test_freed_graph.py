@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from gradtrace.model.events import Backward, Owners, Reentry
+from gradtrace.model.finding import Level
+from gradtrace.model.site import Site, Stack
+from gradtrace.rules.freed_graph import FreedGraph
+
 BAD = {
     "the state of an LSTM at module level": """
         lstm, head = nn.LSTM(3, 8), nn.Linear(8, 1)
@@ -632,10 +637,12 @@ BAD = {
             opt.step()
     """,
     "GAN: generator first, undetached in the discriminator's losses": """
-        generator, discriminator = nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1),
-        nn.Sigmoid()) adversarial_loss = nn.BCELoss()
-        optimizer_G, optimizer_D = torch.optim.Adam(generator.parameters()),
-        torch.optim.Adam(discriminator.parameters()) valid, fake = torch.ones(8, 1), torch.zeros(8, 1)
+        generator = nn.Linear(2, 3)
+        discriminator = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1), nn.Sigmoid())
+        adversarial_loss = nn.BCELoss()
+        optimizer_G = torch.optim.Adam(generator.parameters())
+        optimizer_D = torch.optim.Adam(discriminator.parameters())
+        valid, fake = torch.ones(8, 1), torch.zeros(8, 1)
         for i in range(2):
             optimizer_G.zero_grad()
             gen_imgs = torch.tanh(generator(torch.randn(8, 2)))
@@ -1065,6 +1072,208 @@ BAD = {
         for _ in range(3):
             trainer.step(torch.randn(2, 3))
     """,
+    "style targets that keep their graph": """
+        def gram(x):
+            f = x.flatten(2)
+            return f @ f.transpose(1, 2) / f.numel()
+
+        class StyleLoss(nn.Module):
+            def __init__(self, feature):
+                super().__init__()
+                self.target = gram(feature)  # <- freed-graph
+
+            def forward(self, x):
+                self.loss = F.mse_loss(gram(x), self.target)
+                return x
+
+        def build(cnn, style):
+            style_loss = StyleLoss(cnn(style))
+            return nn.Sequential(cnn, style_loss), style_loss
+
+        cnn = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU())
+        image = torch.rand(1, 1, 8, 8, requires_grad=True)
+        model, style_loss = build(cnn, torch.rand(1, 1, 8, 8))
+        opt = torch.optim.Adam([image])
+
+        def step():
+            opt.zero_grad()
+            model(image)
+            style_loss.loss.backward()
+            opt.step()
+
+        for _ in range(3):
+            step()
+    """,
+    "content targets that keep their graph": """
+        class ContentLoss(nn.Module):
+            def __init__(self, target):
+                super().__init__()
+                self.target = target
+
+            def forward(self, x):
+                self.loss = F.mse_loss(x, self.target)
+                return x
+
+        def build(cnn, content):
+            target = cnn(content)  # <- freed-graph
+            content_loss = ContentLoss(target)
+            return nn.Sequential(cnn, content_loss), content_loss
+
+        cnn = nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU())
+        image = torch.rand(1, 1, 8, 8, requires_grad=True)
+        model, content_loss = build(cnn, torch.rand(1, 1, 8, 8))
+        opt = torch.optim.Adam([image])
+        for _ in range(3):
+            opt.zero_grad()
+            model(image)
+            content_loss.loss.backward()
+            opt.step()
+    """,
+    "a value that becomes the next target": """
+        critic = nn.Linear(3, 1)
+        opt = torch.optim.SGD(critic.parameters(), lr=0.1)
+        value = critic(torch.randn(3)).exp()
+        for t in range(3):
+            next_value = critic(torch.randn(3)).exp()
+            delta = 1.0 + 0.9 * next_value - value  # <- freed-graph
+            opt.zero_grad()
+            delta.pow(2).sum().backward()
+            opt.step()
+            value = next_value
+    """,
+    "a bank of features by class": """
+        class Bank(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.enc, self.bank = nn.Linear(5, 4), {}
+
+            def forward(self, x, label):
+                z = F.normalize(self.enc(x), dim=1)
+                others = [f for c, f in self.bank.items() if c != label]
+                loss = sum(((z @ f.t()).exp().mean() for f in others), z.pow(2).sum())
+                self.bank[label] = z  # <- freed-graph
+                return loss
+
+        model = Bank()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(4):
+            loss = model(torch.randn(4, 5), step % 2)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "a buffer that is written in place": """
+        class Whiten(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(5, 4)
+                self.register_buffer("mean", torch.zeros(4))
+
+            def forward(self, x):
+                z = self.lin(x)
+                out = z - self.mean.clone()
+                self.mean.copy_(0.9 * self.mean + 0.1 * z.mean(0))  # <- freed-graph
+                return out
+
+        model = Whiten()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = model(torch.randn(4, 5)).cosh().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "a cached property": """
+        from functools import cached_property
+
+        class Rotation(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.raw = nn.Parameter(torch.randn(3, 3))
+
+            @cached_property
+            def basis(self):
+                return torch.matrix_exp(self.raw - self.raw.t())  # <- freed-graph
+
+            def forward(self, x):
+                return x @ self.basis
+
+        model = Rotation()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = model(torch.randn(4, 3)).pow(2)[:, 0].mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "chunks of one output": """
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        opt.zero_grad()
+        for part in model(torch.randn(8, 3)).chunk(4):
+            loss = part.pow(2).mean()
+            loss.backward()  # <- freed-graph
+        opt.step()
+    """,
+    "one anchor for many negatives": """
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh())
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def train(a, positives, negatives):
+            anchor = net(a)  # <- freed-graph
+            opt.zero_grad()
+            for p, n in zip(positives, negatives):
+                loss = F.triplet_margin_loss(anchor, net(p), net(n), margin=5.0)
+                loss.backward()
+            opt.step()
+
+        train(torch.randn(2, 3), torch.randn(3, 2, 3), torch.randn(3, 2, 3))
+    """,
+    "a boosted prediction": """
+        learners = [nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1)) for _ in range(2)]
+        x, y = torch.randn(16, 2), torch.randn(16, 1)
+        total = torch.zeros(16, 1)
+        for learner in learners:
+            opt = torch.optim.SGD(learner.parameters(), lr=0.1)
+            for _ in range(3):
+                loss = F.mse_loss(learner(x), y - total)  # <- freed-graph
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+            total = total + 0.5 * learner(x)
+    """,
+    "a simulation with a loss at each step": """
+        force = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
+        opt = torch.optim.Adam(force.parameters())
+        x = torch.zeros(4, 2)
+        for step in range(3):
+            x = x + 0.1 * force(x)  # <- freed-graph
+            loss = (x - 1).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "samples with a graph in a data set": """
+        from torch.utils.data import DataLoader, Dataset
+
+        class Augmented(Dataset):
+            def __init__(self, aug, n):
+                self.x = torch.tanh(aug(torch.randn(n, 3)))  # <- freed-graph
+
+            def __len__(self):
+                return len(self.x)
+
+            def __getitem__(self, i):
+                return self.x[i]
+
+        aug, net = nn.Linear(3, 3), nn.Linear(3, 1)
+        opt = torch.optim.Adam([*aug.parameters(), *net.parameters()])
+        for batch in DataLoader(Augmented(aug, 12), batch_size=4):
+            loss = net(batch).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
 }
 
 GOOD = {
@@ -1269,4 +1478,109 @@ def test_the_cause_is_named(check: Callable[[str], Any], script: str) -> None:
 @pytest.mark.parametrize("script", GOOD.values(), ids=GOOD)
 def test_silence(check: Callable[[str], Any], script: str) -> None:
     checked = check(script)
-    assert not checked.findings, checked.text
+    assert not checked.alarms, checked.text
+
+
+AGAIN = "RuntimeError: Trying to backward through the graph a second time (or ...)"
+
+
+def at(*lines: int) -> Stack:
+    """Frames of a file that cannot be read, innermost first."""
+    return tuple(Site("/nowhere/train.py", line, f"f{len(lines) - depth}") for depth, line in enumerate(lines))
+
+
+def reentry(**facts: Any) -> Reentry:
+    """By default: at line 4 a hidden state of the last turn enters, which line 4 made and line 7 freed."""
+    known: dict[str, Any] = {
+        "call": 1,
+        "call_stack": at(7),
+        "call_request": "backward",
+        "call_root": "loss",
+        "freed": True,
+        "spoilt": True,
+        "op": "TanhBackward0",
+        "node": 12,
+        "built": at(4),
+        "used": at(5),
+        "rerun": 1,
+        "entry": at(4),
+        "entered_later": True,
+        "through": frozenset({"MseLossBackward0"}),
+        "own_leaves": True,
+        "view": False,
+    }
+    return Reentry(**(known | facts))
+
+
+def call(*reentries: Reentry, error: str | None = AGAIN, line: int = 7, **facts: Any) -> Backward:
+    known: dict[str, Any] = {"root": "loss", "root_node": 30, "retain_graph": False, "create_graph": False, "nodes": 9}
+    return Backward(2, "backward", at(line), **(known | facts), reentries=reentries, error=error)
+
+
+def line_of(event: Backward) -> int:
+    (finding,) = FreedGraph().see(event)
+    return finding.site.line
+
+
+def test_the_line_where_the_state_enters() -> None:
+    (finding,) = FreedGraph().see(call(reentry()))
+    assert (finding.site.line, finding.level) == (4, Level.ERROR)
+    assert "`loss`" in finding.message
+    assert "detach()" in finding.help
+    assert [related.site.line for related in finding.related] == [5, 7]
+
+
+def test_the_line_that_built_what_every_call_needs() -> None:
+    assert line_of(call(reentry(built=at(2), rerun=0))) == 2
+
+
+def test_the_call_that_freed_it_where_nothing_new_was_built() -> None:
+    assert line_of(call(reentry(built=at(2), rerun=0, entered_later=False, own_leaves=False), line=8)) == 7
+
+
+def test_the_same_root_again() -> None:
+    assert line_of(call(reentry(built=at(2), entry=(), entered_later=False, rerun=0))) == 2
+    assert line_of(call(reentry(built=at(2), entry=(), entered_later=False, rerun=0), line=8)) == 7
+
+
+@pytest.mark.parametrize("kind", ["SelectBackward0", "UnbindBackward0"])
+def test_rows_need_the_option(kind: str) -> None:
+    through = frozenset({kind, "SumBackward0"})
+    assert line_of(call(reentry(built=at(2), rerun=0, own_leaves=False, through=through))) == 7
+
+
+def test_a_gradient_asked_for_first() -> None:
+    (finding,) = FreedGraph().see(call(reentry(call_request="grad", built=at(2), rerun=0), line=9))
+    assert finding.site.line == 7
+    assert "create_graph=True" in finding.help
+
+
+def test_a_loss_that_strays_into_what_another_optimizer_trains() -> None:
+    g, d = frozenset({1}), frozenset({2})
+    generator_last = reentry(used=at(3), rerun=0, owners=Owners(old=g, earlier=d, new=d, stepped=d))
+    assert line_of(call(generator_last, line=9)) == 3
+    generator_first = reentry(entry=at(8), rerun=0, owners=Owners(old=g, earlier=d, new=d, stepped=g))
+    assert line_of(call(generator_first, line=9)) == 8
+
+
+def test_of_several_entries_the_one_where_something_is_gone() -> None:
+    harmless, cause = reentry(spoilt=False, entry=at(3), built=at(1), view=True), reentry()
+    assert line_of(call(harmless, cause)) == 4
+
+
+def test_a_second_run_without_an_error() -> None:
+    trained = Owners(old=frozenset({1}), stepped=frozenset({1}))
+    (finding,) = FreedGraph().see(call(reentry(owners=trained, spoilt=False), error=None))
+    assert finding.level is Level.WARNING
+    assert not list(FreedGraph().see(call(reentry(owners=trained, view=True), error=None)))
+    assert not list(FreedGraph().see(call(reentry(), error=None)))
+
+
+def test_an_error_of_another_kind() -> None:
+    assert not list(FreedGraph().see(call(reentry(), error="RuntimeError: the size of tensor a must match")))
+
+
+def test_a_graph_of_which_nothing_is_known() -> None:
+    assert line_of(call()) == 7
+    nowhere = Backward(2, "backward", (), "", 1, False, False, 3, error=AGAIN)
+    assert not list(FreedGraph().see(nowhere))

@@ -80,6 +80,8 @@ def _whose(site: Site) -> str:
 def _only_clears(site: Site) -> bool:
     """`if x.grad is not None: x.grad.zero_()`: nothing is missed where there is nothing to clear."""
     found = source.statement(site.path, site.line)
+    if found is not None and site.column is not None and found.lineno == site.line and site.column < found.col_offset:
+        return _clears(found)  # the read stands in a test before it, on the same line
     return isinstance(found, ast.If) and not found.orelse and all(_clears(one) for one in found.body)
 
 

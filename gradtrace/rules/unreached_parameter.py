@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterable
 
 from gradtrace.model import source
-from gradtrace.model.events import Cut, Event, Unreached
+from gradtrace.model.events import Backward, Cut, Event, Unreached
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
@@ -45,13 +45,19 @@ class UnreachedParameter(Rule):
     id = "unreached-parameter"
     level = Level.WARNING
 
+    def __init__(self) -> None:
+        #: a loss was cut off and told to require grad again: no-graph tells of that
+        self._put_back = False
+
     def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Backward):
+            self._put_back |= bool(event.rewrapped)
         if not isinstance(event, Unreached) or any(_MEANT.search(name) for name in event.names):
             return []
         if event.why == "no_grad":
             return self._under_no_grad(event)
         if event.why == "cut" and event.cut is not None:
-            return self._cut(event, event.cut)
+            return [] if event.all and self._put_back else self._cut(event, event.cut)
         return self._ignored(event) if event.why == "ignored" else self._unused(event)
 
     def _under_no_grad(self, event: Unreached) -> list[Finding]:

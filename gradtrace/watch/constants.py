@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,10 @@ _FOLLOWED = frozenset(
     "unsqueeze var vector_norm view".split()
 )
 _ADDING = frozenset("add radd iadd sub rsub isub stack cat".split())
+_MEASURING = frozenset(
+    "abs amax amin huber_loss l1_loss linalg_norm linalg_vector_norm logsumexp max mean min mse_loss norm pow "
+    "smooth_l1_loss square std sum var vector_norm".split()
+)
 #: tensors followed before the dead among them are forgotten, and at most
 _MANY = 512
 _REPORTS = 64
@@ -41,6 +45,8 @@ class _Origin:
     parameters: frozenset[int] | None
     #: the gradient is one with respect to parameters
     of_parameters: bool
+    #: what is followed is the size of the gradient, or its distance from something, and no longer a direction
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,8 @@ class Constants(Observer):
             return
         origin = next((known for tensor in call.inputs if (known := self._plain.of(tensor))), None)
         if origin is not None:
-            self._plain.note(call.out, origin)
+            measured = origin.measured or _name(call.func) in _MEASURING
+            self._plain.note(call.out, replace(origin, measured=measured))
 
     def _follow_mixed(self, call: TorchCall) -> None:
         if not (self._plain or self._mixed) or not isinstance(call.out, Tensor):
@@ -129,7 +136,9 @@ class Constants(Observer):
             origin = self._plain.of(tensor)
             if origin is None:
                 continue
-            term = tensor.numel() == 1 and all(other.numel() == 1 for other in inputs)
+            # a step of an update (`p - lr * g`) may be a single number, too
+            number = origin.measured and all(other.numel() == 1 for other in inputs)
+            term = number and (tensor.dim() == 0 or not origin.of_parameters)
             if term or not (origin.of_parameters or origin.parameters is None):
                 return _Entry(origin, self.session.frames.stack(call.frame), term)
         return None

@@ -170,11 +170,13 @@ class Cuts(Observer):
 
     def _leaves_torch(self, call: TorchCall) -> None:
         tensor = call.args[0]
+        # an array would keep the tensor's memory
+        value = call.out if isinstance(call.out, float) else None
         if tensor.requires_grad:
             cut = Cut(_LEAVING[call.func], "detached", self.session.frames.stack(call.frame))
-            self._left.append((cut, call.out))
+            self._left.append((cut, value))
         elif known := self.of(tensor):
-            self._left.append((known[0], call.out))
+            self._left.append((known[0], value))
 
     def _switch(self, call: TorchCall) -> None:
         if self._on and not call.args[0]:

@@ -56,7 +56,9 @@ class Gradients:
         self._reading: dict[int, Leaf] = {}
 
     def known(self, tensor: torch.Tensor) -> Leaf | None:
-        return self._leaves.get(id(tensor))
+        leaf = self._leaves.get(id(tensor))
+        # anything may lie where a leaf that is gone has lain
+        return leaf if leaf is not None and tensor.is_leaf else None
 
     def add(self, tensor: torch.Tensor, name: str | None) -> None:
         self._leaves[id(tensor)] = Leaf(name, list(tensor.shape))

@@ -31,10 +31,9 @@ _MOST = 64
 
 @dataclass(slots=True)
 class _Recurrent:
-    """A call of a recurrent network: the numbers of its nodes, and which dimension is the batch."""
+    """A call of a recurrent network: the node of its output (not of its last state), and which dimension is the batch."""
 
-    start: int
-    end: int
+    output: tuple[int, int]
     name: str
     batch: int
     shape: tuple[int, ...]
@@ -75,7 +74,10 @@ class Layouts(Observer):
             return
         batch, stack = 0 if batch_first else 1, self.session.frames.stack(call.frame)
         name = _RECURRENT[call.func]
-        self._recurrent.append(_Recurrent(call.before, call.after, name, batch, tuple(entered.shape), stack))
+        node: Any = call.out[0].grad_fn
+        if node is not None:
+            output = node._sequence_nr(), call.out[0].output_nr
+            self._recurrent.append(_Recurrent(output, name, batch, tuple(entered.shape), stack))
         del self._recurrent[:-_MOST]
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
@@ -83,7 +85,7 @@ class Layouts(Observer):
             self._look_at_weights(call.nodes)
         if self._recurrent:
             self._look_at_steps(call.nodes)
-            self._recurrent = [one for one in self._recurrent if one.start > call.root_node]
+            self._recurrent = [one for one in self._recurrent if one.output[0] > call.root_node]
 
     def _look_at_weights(self, nodes: Sequence[Any]) -> None:
         found = {node._sequence_nr(): node for node in nodes}
@@ -98,8 +100,9 @@ class Layouts(Observer):
         for node in nodes:
             if type(node).__name__ != "SelectBackward0" or node.next_functions[0][0] is None:
                 continue
-            number, below = node._sequence_nr(), node.next_functions[0][0]._sequence_nr()
-            one = next((one for one in self._recurrent if one.start <= below < one.end), None)
+            number, (below, output) = node._sequence_nr(), node.next_functions[0]
+            entered = below._sequence_nr(), output
+            one = next((one for one in self._recurrent if one.output == entered), None)
             if one is not None and _takes_last(node, one):
                 self._recurrent.remove(one)
                 kind, taken = ("recurrent", "recurrent, batch first")[not one.batch], self.session.trail.find(number)

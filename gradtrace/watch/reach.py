@@ -39,13 +39,19 @@ _NAMES = 6
 _SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
 _COPYING = (torch.tensor, torch.as_tensor)
 #: cuts by which a value leaves torch: as often for a log as for a loss
-_NUMBERS = ("item()", "tolist()", "numpy()", "float()", "int()")
+_NUMBERS = {
+    Tensor.item: "item()",
+    Tensor.tolist: "tolist()",
+    Tensor.numpy: "numpy()",
+    Tensor.__float__: "float()",
+    Tensor.__int__: "int()",
+}
 
 
 class _Suspect:
     """A parameter without a gradient so far."""
 
-    __slots__ = ("birth", "ignored", "mark", "off", "used")
+    __slots__ = ("birth", "mark", "number", "off", "used")
 
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
@@ -53,6 +59,8 @@ class _Suspect:
         #: where an operation took it in, with gradients on and with gradients off
         self.used: Stack = ()
         self.off: Stack = ()
+        #: where its own value was taken out of torch
+        self.number: Cut | None = None
 
 
 class _Group:
@@ -80,7 +88,11 @@ class Reach(Observer):
         self._calls_left, self._walks_left, self._searches_left = _CALLS, _WALKS, _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
-        return {**dict.fromkeys(_SEVERAL, self._several), **dict.fromkeys(_COPYING, self._copied)}
+        return {
+            **dict.fromkeys(_SEVERAL, self._several),
+            **dict.fromkeys(_COPYING, self._copied),
+            **dict.fromkeys(_NUMBERS, self._leaves_torch),
+        }
 
     def made_nodes(self) -> Handler:
         return self._nodes
@@ -116,6 +128,11 @@ class Reach(Observer):
                 stack = self.session.frames.stack(call.frame)
                 cut = Cut(f"torch.{call.func.__name__}()", "copied", stack)
                 self._note_cut(cut, [one for one in tensors_in(call.args[:1]) if one.requires_grad])
+
+    def _leaves_torch(self, call: TorchCall) -> None:
+        suspect = self._suspects.get(id(call.args[0]))
+        if suspect is not None and suspect.number is None:
+            suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
 
     def _nodes(self, call: TorchCall) -> None:
         if not self._watching():
@@ -228,6 +245,8 @@ class Reach(Observer):
 
     def _reason(self, key: int, suspect: _Suspect) -> tuple[str, Stack, Cut | None]:
         if not suspect.used:
+            if suspect.number is not None and not suspect.off:
+                return "cut", suspect.number.stack, suspect.number
             return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
         cuts = [cut for cut, behind in self._cut.values() if key in behind]
         cut = max(cuts, key=self._weight, default=None)
@@ -239,7 +258,7 @@ class Reach(Observer):
         """How sure it is that this cut, of several, is the one that matters."""
         if cut.stack in self._entered or cut.why in ("copied", "constant gradient"):
             return 2
-        return 0 if cut.op in _NUMBERS else 1
+        return 0 if cut.op in _NUMBERS.values() else 1
 
     def _root(self, group: _Group, key: int) -> str:
         """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""
@@ -252,7 +271,7 @@ class Reach(Observer):
 
     def _never_used(self, group: _Group, key: int) -> bool:
         suspect = group.suspects.get(key)
-        return suspect is not None and not suspect.used and not suspect.off
+        return suspect is not None and not (suspect.used or suspect.off or suspect.number)
 
     def _emit(self, why: str, group: _Group, found: list[tuple[int, str, Stack, Cut | None]], made: Stack) -> None:
         first, root, where, cut = found[0]

@@ -116,6 +116,15 @@ w = nn.Linear(4, 1)(torch.randn(5, 7, 4)).squeeze(-1)
 (w.softmax(0).detach() * w).sum(0).mean().backward()
 (w.detach() + nn.Parameter(torch.zeros(5, 7))).softmax(0).mul(torch.randn(5, 7)).sum(0).mean().backward()
 """,
+    "last state of one layer": """\
+x = torch.randn(6, 5, 4)
+_, h = nn.GRU(4, 8, batch_first=True)(x)
+h[-1].mean().backward()
+_, (h, c) = nn.LSTM(4, 8, batch_first=True)(x)
+(h[-1] + c[-1]).mean().backward()
+_, h = nn.RNN(4, 8, 2)(x)
+h[:, -1].mean().backward()
+""",
 }
 
 

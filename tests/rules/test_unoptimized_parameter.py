@@ -1,0 +1,264 @@
+"""Parameters that receive gradients and are in no optimizer, and those that somebody else updates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+MLP = """
+import copy
+def mlp(i=4, o=2):
+    return nn.Sequential(nn.Linear(i, 16), nn.Tanh(), nn.Linear(16, o))
+"""
+
+BAD = {
+    "blocks in a list": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inp = nn.Linear(4, 8)
+                self.blocks = [mlp(8, 8) for _ in range(3)]  # <- unoptimized-parameter
+                self.out = nn.Linear(8, 2)
+            def forward(self, x):
+                x = self.inp(x)
+                for b in self.blocks:
+                    x = x + b(x)
+                return self.out(x)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "parameters appended to a list": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inp = nn.Linear(4, 8)
+                self.gains = []  # <- unoptimized-parameter
+                for _ in range(2):
+                    self.gains.append(nn.Parameter(torch.ones(8)))
+                self.out = nn.Linear(8, 2)
+            def forward(self, x):
+                x = self.inp(x)
+                for g in self.gains:
+                    x = torch.tanh(x * g)
+                return self.out(x)
+        def train():
+            m = M()
+            o = torch.optim.Adam(m.parameters())
+            for _ in range(6):
+                o.zero_grad()
+                m(torch.randn(8, 4)).pow(2).mean().backward()
+                o.step()
+        train()
+    """,
+    "a head replaced after the optimizer": """
+        m = mlp(4, 10)
+        o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter
+        m[2] = nn.Linear(16, 3)
+        for _ in range(6):
+            o.zero_grad()
+            F.cross_entropy(m(torch.randn(8, 4)), torch.zeros(8).long()).backward()
+            o.step()
+    """,
+    "the copy is trained": """
+        m = mlp(4, 3)
+        o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter
+        m = copy.deepcopy(m)
+        for _ in range(6):
+            m.zero_grad()
+            F.cross_entropy(m(torch.randn(8, 4)), torch.zeros(8).long()).backward()
+            o.step()
+    """,
+    "a loss with parameters": """
+        class Uncertainty(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.log_var = nn.Parameter(torch.zeros(2))
+            def forward(self, a, b):
+                return a * torch.exp(-self.log_var[0]) + b * torch.exp(-self.log_var[1]) + self.log_var.sum()
+        m, crit = (mlp(4, 2), Uncertainty())
+        o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter
+        for _ in range(6):
+            out = m(torch.randn(8, 4))
+            o.zero_grad()
+            crit(out[:, 0].pow(2).mean(), out[:, 1].pow(2).mean()).backward()
+            o.step()
+    """,
+    "a layer made at the first forward": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = mlp(4, 8)
+                self.head = None
+            def forward(self, x):
+                h = self.body(x)
+                if self.head is None:
+                    self.head = nn.Linear(h.shape[1], 2)  # <- unoptimized-parameter
+                return self.head(h)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "layers made in forward": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inp = nn.Linear(4, 8)
+            def forward(self, x):
+                h = torch.relu(self.inp(x))
+                return nn.Linear(8, 2)(h)  # <- unoptimized-parameter
+        m = Net()
+        o = torch.optim.SGD(m.parameters(), lr=0.1)
+        for _ in range(5):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a parameter replaced by a result": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gain = nn.Parameter(torch.ones(4))
+            def forward(self, x):
+                self.gain = self.gain.abs()  # <- unoptimized-parameter
+                return x * self.gain
+        Net()(torch.randn(2, 4))
+    """,
+}
+
+GOOD = {
+    "updated by hand": """
+        a, b = (mlp(4, 8), nn.Linear(8, 2))
+        o = torch.optim.SGD(a.parameters(), 0.01)
+        for _ in range(6):
+            o.zero_grad()
+            b.zero_grad()
+            F.cross_entropy(b(a(torch.randn(8, 4))), torch.zeros(8).long()).backward()
+            o.step()
+            with torch.no_grad():
+                for p in b.parameters():
+                    p -= 0.01 * p.grad
+    """,
+    "a prompt for a fixed network": """
+        net = mlp(4, 2)
+        prompt = nn.Parameter(torch.zeros(1, 4))
+        o = torch.optim.Adam([prompt], 0.1)
+        for _ in range(6):
+            o.zero_grad()
+            F.cross_entropy(net(torch.randn(8, 4) + prompt), torch.zeros(8).long()).backward()
+            o.step()
+    """,
+    "an image is optimized": """
+        net = mlp(4, 2)
+        img = torch.randn(1, 4, requires_grad=True)
+        o = torch.optim.LBFGS([img])
+        for _ in range(4):
+            def c():
+                o.zero_grad()
+                l = net(img).pow(2).sum()
+                l.backward()
+                return l
+            o.step(c)
+    """,
+    "only the head is trained": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = mlp(4, 8)
+                self.fc = nn.Linear(8, 2)
+            def forward(self, x):
+                return self.fc(self.body(x))
+        m = M()
+        o = torch.optim.SGD(m.fc.parameters(), 0.01)
+        for _ in range(6):
+            o.zero_grad()
+            F.cross_entropy(m(torch.randn(8, 4)), torch.zeros(8).long()).backward()
+            o.step()
+    """,
+    "a perceptual loss": """
+        feat = mlp(2, 4)
+        g = mlp(4, 2)
+        o = torch.optim.Adam(g.parameters())
+        feat.eval()
+        for _ in range(6):
+            o.zero_grad()
+            F.l1_loss(feat(g(torch.randn(8, 4))), feat(torch.randn(8, 2))).backward()
+            o.step()
+    """,
+    "copies within a meta step": """
+        m = mlp(4, 1)
+        o = torch.optim.Adam(m.parameters(), 0.01)
+        for _ in range(5):
+            o.zero_grad()
+            for t in range(2):
+                f = copy.deepcopy(m)
+                io = torch.optim.SGD(f.parameters(), 0.1)
+                x = torch.randn(8, 4)
+                for _ in range(2):
+                    io.zero_grad()
+                    f(x).pow(2).mean().backward()
+                    io.step()
+                io.zero_grad()
+                f(x).pow(2).mean().backward()
+                for p, q in zip(m.parameters(), f.parameters()):
+                    p.grad = q.grad.clone() if p.grad is None else p.grad + q.grad
+            o.step()
+    """,
+    "a target network": """
+        q = mlp(4, 2)
+        target = copy.deepcopy(q)
+        o = torch.optim.Adam(q.parameters())
+        for i in range(12):
+            s = torch.randn(8, 4)
+            y = torch.rand(8) + 0.9 * target(s).max(1).values.detach()
+            l = F.smooth_l1_loss(q(s).max(1).values, y)
+            o.zero_grad()
+            l.backward()
+            o.step()
+            if i % 5 == 4:
+                target.load_state_dict(q.state_dict())
+    """,
+    "a teacher in a list": """
+        class D(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.student = mlp()
+                self._teacher = [mlp().eval()]
+            def forward(self, x):
+                return F.mse_loss(self.student(x), self._teacher[0](x))
+        m = D()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).backward()
+            o.step()
+    """,
+}
+
+
+@pytest.mark.parametrize("script", BAD.values(), ids=BAD.keys())
+def test_found(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert {pair for pair in checked.by("unoptimized-parameter") if pair[1] in loud(checked)} == checked.marked, (
+        checked.text
+    )
+
+
+@pytest.mark.parametrize("script", GOOD.values(), ids=GOOD.keys())
+def test_silent(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert not [one for one in checked.alarms if one["rule"] == "unoptimized-parameter"], checked.text
+
+
+def loud(checked: Any) -> set[int]:
+    """Lines of findings that are more than a note."""
+    return {one["line"] for one in checked.alarms if one["rule"] == "unoptimized-parameter"}

@@ -1,0 +1,296 @@
+"""Parameters of an optimizer that never receive a gradient, and those that are idle on purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+MLP = """
+import copy
+def mlp(i=4, o=2):
+    return nn.Sequential(nn.Linear(i, 16), nn.Tanh(), nn.Linear(16, o))
+"""
+
+BAD = {
+    "a detach in the middle": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.enc = mlp(4, 8)
+                self.dec = mlp(8, 4)
+            def forward(self, x):
+                z = self.enc(x)
+                z = z.detach()  # <- unreached-parameter
+                return self.dec(z)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            l = m(torch.randn(8, 4)).pow(2).mean()
+            print(l.item())
+            l.backward()
+            o.step()
+    """,
+    "an encoder under no_grad": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.enc = nn.LSTM(4, 8, batch_first=True)
+                self.dec = mlp(8, 4)
+            def forward(self, x):
+                with torch.no_grad():  # <- unreached-parameter
+                    z, _ = self.enc(x)
+                return self.dec(z[:, -1])
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 5, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a parameter read as a number": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = mlp(4, 4)
+                self.temp = nn.Parameter(torch.ones(1))
+            def forward(self, x):
+                return self.net(x) / self.temp.item()  # <- unreached-parameter
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a comparison with a parameter": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = mlp(4, 4)
+                self.thr = nn.Parameter(torch.zeros(4))
+            def forward(self, x):
+                h = self.net(x)
+                keep = (h > self.thr).float()  # <- unreached-parameter
+                return h * keep
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a parameter that nothing uses": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = mlp(4, 4)
+                self.scale = nn.Parameter(torch.ones(4))  # <- unreached-parameter
+            def forward(self, x):
+                return self.net(x)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a module that nothing calls": """
+        class Aux(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a = nn.Linear(4, 4)
+                self.b = nn.Linear(4, 4)
+            def forward(self, x):
+                return self.b(self.a(x))
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = mlp(4, 4)
+                self.extra = Aux()  # <- unreached-parameter
+            def forward(self, x):
+                return self.net(x)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a decorator": """
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = mlp(4, 8)
+            @torch.no_grad()  # <- unreached-parameter
+            def forward(self, x):
+                return self.net(x)
+        enc, dec = Encoder(), nn.Linear(8, 4)
+        o = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+        for _ in range(5):
+            o.zero_grad()
+            dec(enc(torch.randn(8, 4))).pow(2).mean().backward()
+            o.step()
+    """,
+}
+
+GOOD = {
+    "a slow copy in the same optimizer": """
+        class B(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.online = mlp()
+                self.slow = mlp()
+                self.slow.load_state_dict(self.online.state_dict())
+            @torch.no_grad()
+            def update(self):
+                for p, q in zip(self.online.parameters(), self.slow.parameters()):
+                    q.data.mul_(0.9).add_(p.data, alpha=0.1)
+            def forward(self, x):
+                with torch.no_grad():
+                    t = self.slow(x)
+                return F.mse_loss(self.online(x), t + 1)
+        m = B()
+        o = torch.optim.Adam(m.parameters(), 0.01)
+        for _ in range(8):
+            o.zero_grad()
+            m(torch.randn(8, 4)).backward()
+            o.step()
+            m.update()
+    """,
+    "experts without a sample": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.experts = nn.ModuleList((mlp() for _ in range(4)))
+                self.gate = nn.Linear(4, 4)
+            def forward(self, x):
+                g = self.gate(x).softmax(-1)
+                k = g.mean(0).argmax().item()
+                return self.experts[k](x) * g[:, k:k + 1]
+        m = M()
+        o = torch.optim.SGD(m.parameters(), 0.01)
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a head of another phase": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = mlp(4, 8)
+                self.pre = nn.Linear(8, 4)
+                self.cls = nn.Linear(8, 2)
+            def forward(self, x, phase):
+                h = self.body(x)
+                return self.pre(h) if phase == 0 else self.cls(h)
+        m = M()
+        o = torch.optim.SGD(m.parameters(), 0.01)
+        for i in range(8):
+            o.zero_grad()
+            m(torch.randn(8, 4), 0).pow(2).mean().backward()
+            o.step()
+    """,
+    "a layer that is only copied": """
+        class T(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+                self.enc = nn.TransformerEncoder(self.layer, 2)
+                self.out = nn.Linear(8, 2)
+            def forward(self, x):
+                return self.out(self.enc(x)).mean(1)
+        m = T()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(4, 5, 8)).pow(2).mean().backward()
+            o.step()
+    """,
+    "frozen and in evaluation mode": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.backbone = mlp(4, 8).eval()
+                self.fc = nn.Linear(8, 2)
+            def forward(self, x):
+                with torch.no_grad():
+                    h = self.backbone(x)
+                return self.fc(h)
+        m = M()
+        o = torch.optim.SGD(m.parameters(), 0.1)
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "low rank adapters": """
+        class L(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.base = nn.Linear(4, 4)
+                self.base.requires_grad_(False)
+                self.A = nn.Parameter(torch.randn(2, 4) * 0.1)
+                self.B = nn.Parameter(torch.zeros(4, 2))
+            def forward(self, x):
+                return self.base(x) + x @ self.A.t() @ self.B.t()
+        m = nn.Sequential(L(), nn.ReLU(), L())
+        o = torch.optim.AdamW([p for p in m.parameters() if p.requires_grad])
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a fixed random target": """
+        class RND(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.target = mlp()
+                self.predictor = mlp()
+            def forward(self, x):
+                with torch.no_grad():
+                    t = self.target(x)
+                return F.mse_loss(self.predictor(x), t)
+        m = RND()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).backward()
+            o.step()
+    """,
+    "two networks, two optimizers": """
+        g, d = (mlp(4, 2), mlp(2, 1))
+        og, od = (torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters()))
+        for _ in range(6):
+            f = g(torch.randn(8, 4))
+            od.zero_grad()
+            (d(f.detach()).mean() - d(torch.randn(8, 2)).mean()).backward()
+            od.step()
+            og.zero_grad()
+            (-d(f).mean()).backward()
+            og.step()
+    """,
+}
+
+
+@pytest.mark.parametrize("script", BAD.values(), ids=BAD.keys())
+def test_found(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert {pair for pair in checked.by("unreached-parameter") if pair[1] in loud(checked)} == checked.marked, (
+        checked.text
+    )
+
+
+@pytest.mark.parametrize("script", GOOD.values(), ids=GOOD.keys())
+def test_silent(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert not [one for one in checked.alarms if one["rule"] == "unreached-parameter"], checked.text
+
+
+def loud(checked: Any) -> set[int]:
+    """Lines of findings that are more than a note."""
+    return {one["line"] for one in checked.alarms if one["rule"] == "unreached-parameter"}

@@ -131,7 +131,8 @@ class Cuts(Observer):
             self._aliases.append((_place(call.out), cuts[0]))
 
     def _several(self, call: TorchCall) -> None:
-        ended = [out for out in call.out if not out.requires_grad] if isinstance(call.out, tuple) else []
+        outs = call.out if isinstance(call.out, tuple) else ()
+        ended = [out for out in outs if isinstance(out, Tensor) and not out.requires_grad]
         cuts = self._cut_by(call) if ended else ()
         for out in ended if cuts else ():
             self._add(out, cuts)

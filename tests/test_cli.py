@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
 
 ROOT = Path(__file__).parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "COLUMNS": "200"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 CLEAN = """
 import torch
@@ -101,12 +101,15 @@ class Runner:
 
 
 @pytest.fixture
-def gradtrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Runner:
+def gradtrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[Runner]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(sys, "path", sys.path[:])
     monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
-    return Runner(tmp_path, capfd, monkeypatch)
+    yield Runner(tmp_path, capfd, monkeypatch)
+    for name, module in [*sys.modules.items()]:
+        if str(tmp_path) in f"{vars(module).get('__file__')} {vars(module).get('__path__')}":  # a namespace has no file
+            del sys.modules[name]
 
 
 class TestExitCode:
@@ -238,13 +241,6 @@ class TestStdout:
         noise = ["print", "write", "child", "puts", "original", "step 0"]
         assert [line for line in noise if line not in done.err.splitlines()] == []
         assert done.status == 0
-
-    def test_has_the_report_after_the_script_s_own(self, gradtrace: Runner) -> None:
-        environment = gradtrace.environment
-        environment.pop("PYTHONUNBUFFERED")
-        done = gradtrace.alone("check", gradtrace.write(CLEAN))
-        assert done.out.splitlines()[:-1] == [f"step {number}" for number in range(4)]
-        assert done.out.splitlines()[-1].startswith(SUMMARY)
 
     @pytest.mark.parametrize(
         "ending",
@@ -449,7 +445,6 @@ class TestScript:
     @pytest.mark.parametrize(
         ("ending", "status"),
         [
-            ("os._exit(0)", 0),
             ("os._exit(5)", 3),
             ("threading.Thread(target=lambda: 1 / 0).start()\natexit.register(lambda: os._exit(7))", 7),
         ],
@@ -516,7 +511,7 @@ class TestScript:
         assert done.out.startswith("[1, 4]\n[3.0, 3.0]\nno gradient faults: 2 backward calls")
         assert (done.err, done.status) == ("", 0)
 
-    @pytest.mark.parametrize("command", [["check"], ["check", "--format", "json"], ["dot"]])
+    @pytest.mark.parametrize("command", [["check"], ["dot"]])
     def test_may_have_neighbours_of_any_name(self, command: list[str], gradtrace: Runner) -> None:
         (gradtrace.directory / "project").mkdir()
         for (
@@ -530,6 +525,7 @@ class TestScript:
 
 class TestSteps:
     def test_end_the_run_cleanly(self, gradtrace: Runner) -> None:
+        """The report comes after what the script printed, and before its exit handlers."""
         source = """
             import atexit, contextlib
             atexit.register(print, "exit handler")

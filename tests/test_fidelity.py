@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures" / "fidelity"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
 #: lines of torch's own log, which carry the time
 LOG = re.compile(r"^[IWE]\d{4} .*\n", re.MULTILINE)
 #: pictures are taken in the same way for show and dot, which costs time
@@ -52,4 +52,5 @@ def test_a_script_prints_what_it_prints_under_plain_python(script: str, command:
     bare = plain(script)
     assert watched.stdout == bare.stdout
     assert watched.stderr == bare.stderr
+    assert (watched.status == 3) is (bare.status != 0)
     assert "gradtrace itself failed" not in result.read_text()

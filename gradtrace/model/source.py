@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeGuard
 
 from gradtrace.model.site import Site
 
@@ -502,3 +502,18 @@ def listed(site: Site) -> tuple[str, ...]:
     found = statement(site.path, site.line)
     lists = [node for node in _own_nodes(found) if isinstance(node, ast.List)] if found else []
     return tuple(ast.unparse(one) for node in lists for one in node.elts if isinstance(one, (ast.Name, ast.Attribute)))
+
+
+def unrequired(site: Site) -> int | None:
+    """The first line of the file that makes something that requires no grad: by requires_grad=False, or as embeddings
+    that are frozen unless one says freeze=False."""
+    index = _index(site.path)
+    return min((node.lineno for node in (index.parent if index else ()) if _is_unrequired(node)), default=None)
+
+
+def _is_unrequired(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    words = {word.arg: ast.unparse(word.value) for word in node.keywords}
+    pretrained = ast.unparse(node.func).endswith("Embedding.from_pretrained")
+    return words.get("requires_grad") == "False" or (pretrained and words.get("freeze") != "False")

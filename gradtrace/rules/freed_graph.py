@@ -64,19 +64,16 @@ class FreedGraph(Rule):
 
     def _explain(self, event: Backward, found: Reentry, failed: bool) -> list[Finding]:
         place = _diagnose(event, found)
+        outcome = f"so {_call(event)} fails"
         if not failed:
-            outcome = (
-                "no error comes up, because nothing was saved there, but the values are those from before the step"
-            )
-        else:
-            outcome = f"so {_call(event)} fails" if event.root else "so this call fails"
+            outcome = "without an error, because nothing was saved there, but its values are those from before the step"
         return self.finding(
-            place.stack,
+            place.stack or event.stack,
             f"{place.what}, {outcome}",
             place.mend,
             (
                 (found.entry, "the freed graph enters the new computation here"),
-                (found.used, f"the graph of {expression(found.call_stack, found.call_root)} took it in here"),
+                (found.used, f"the graph of {_earlier(found)} took it in here"),
                 (found.built, f"the part that is needed again was built here ({found.op})"),
                 (found.call_stack, "this call freed it"),
                 (event.stack, "this call needs it again"),
@@ -112,27 +109,29 @@ def _cause(freed: list[Reentry]) -> Reentry:
 
 
 def _diagnose(event: Backward, found: Reentry) -> _Place:
-    again = found.call_stack == event.stack and not found.rebuilt
-    if again and _takes_part(event, found):
+    again = found.call_stack == event.stack
+    carried = carrier(found.entry, found.built) if found.rebuilt else None
+    if again and not found.rebuilt and _takes_part(event, found):
         return _keep(event, found)
     if _earlier_strays(found):
-        runs = f"the backward of {expression(found.call_stack, found.call_root)} runs on from here into {{part}}, and frees that graph"
-        return _stray(found.used, found, runs)
-    if _this_strays(found):
-        freed = f"whose graph the backward of {expression(found.call_stack, found.call_root)} has freed"
         return _stray(
-            found.entry, found, f"{expression(event.stack, event.root)} runs on from here into {{part}} and {freed}"
+            found.used, found, f"the backward of {_earlier(found)} runs on from here into {{part}}, and frees it"
         )
-    carried = carrier(found.entry, found.built) if found.rebuilt else None
-    if again or (found.call_stack == event.stack and not found.own_leaves and not carried):
-        return _built_once(event, found) if not _by_the_head(found) else _keep(event, found)
-    if (
-        not found.entered_later
-        or event.stack[:1] == found.entry[:1]
-        or (found.call_request, event.request) == ("grad", "backward")
-    ):
+    if _this_strays(found):
+        root = expression(event.stack, event.root)
+        return _stray(
+            found.entry, found, f"{root} runs on from here into {{part}}, and {_earlier(found)} has freed that"
+        )
+    if again and not carried and not (found.rebuilt and found.own_leaves):
+        return _built_once(event, found)
+    if not found.entered_later or event.stack[:1] == found.entry[:1] or _is_first_of_two(event, found):
         return _keep(event, found)
     return _carried(event, found, carried)
+
+
+def _is_first_of_two(event: Backward, found: Reentry) -> bool:
+    """A gradient was asked for on the way to the loss."""
+    return (found.call_request, event.request) == ("grad", "backward")
 
 
 def _takes_part(event: Backward, found: Reentry) -> bool:
@@ -141,11 +140,6 @@ def _takes_part(event: Backward, found: Reentry) -> bool:
         return event.request == "grad" or found.op in _PARTS
     parts = found.through <= _PLAIN and not found.through.isdisjoint(_PARTS)
     return parts or not found.entered_later or (event.request == "grad" and not found.own_leaves)
-
-
-def _by_the_head(found: Reentry) -> bool:
-    """The head of a loop takes the graph into parts: `for part in output.chunk(4)`."""
-    return bool(found.built) and source.opens_loop(found.built[0])
 
 
 def _earlier_strays(found: Reentry) -> bool:
@@ -166,17 +160,19 @@ def _this_strays(found: Reentry) -> bool:
 def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
     line = within(stack, shared_depth(stack, found.built))
     name = next(iter(_names(line, found)), "")
-    part = f"`{name}`, which it is not there to train" if name else "a part that it is not there to train"
+    part = f"the graph of `{name}`" if name else "a graph"
+    cut = f"`{name}.detach()`" if name else "detach() what enters"
     return _Place(
         line,
-        what.format(part=part),
-        f"cut it off here: {f'`{name}.detach()`' if name else 'detach() what enters'}, or compute that under "
-        "torch.no_grad()",
+        what.format(part=f"{part}, which it is not there to train"),
+        f"cut it off here, {cut}, or compute that under torch.no_grad()",
     )
 
 
 def _built_once(event: Backward, found: Reentry) -> _Place:
     line = maker(found.built, found.rerun)
+    if line and source.opens_loop(line[0]):  # `for part in output.chunk(4)`
+        return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
     return _Place(
         line,
@@ -187,37 +183,35 @@ def _built_once(event: Backward, found: Reentry) -> _Place:
 
 def _keep(event: Backward, found: Reentry) -> _Place:
     again = found.call_stack == event.stack
-    if found.call_request == "grad" and event.request == "backward":
-        mend = "pass create_graph=True here if the loss is to act through this gradient, otherwise retain_graph=True"
-    elif event.request == "grad" and again and not found.entry:
-        mend = (
+    when = "it needs again when it comes round" if again else "is needed again"
+    return _Place(found.call_stack, f"this call frees a graph that {when}", _keeping(event, found, again))
+
+
+def _keeping(event: Backward, found: Reentry, again: bool) -> str:
+    if _is_first_of_two(event, found):
+        return "pass create_graph=True here if the loss is to act through this gradient, otherwise retain_graph=True"
+    if event.request == "grad" and again and not found.entry:
+        return (
             "ask for all of it in one call, torch.autograd.grad takes a list of inputs; or pass retain_graph=True here"
         )
-    elif event.request == "grad" or again:
-        mend = "pass retain_graph=True here, or, if these are losses, add them up and call backward once"
-    else:
-        both = f"`({found.call_root} + {event.root}).backward()`"
-        simple = found.call_root.isidentifier() and event.root.isidentifier() and found.call_root != event.root
-        mend = f"call backward once{f', {both}' if simple else ''}; or pass retain_graph=True here, to the *first* call"
-    what = f"this call frees a graph that {'it needs again when it comes round' if again else 'is needed again'}"
-    return _Place(found.call_stack, what, mend)
+    if event.request == "grad" or again:
+        return "pass retain_graph=True here, or, if these are losses, add them up and call backward once"
+    simple = found.call_root.isidentifier() and event.root.isidentifier() and found.call_root != event.root
+    both = f", `({found.call_root} + {event.root}).backward()`" if simple else ""
+    return f"call backward once{both}; or pass retain_graph=True here, to the *first* call"
 
 
 def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place:
     stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
     names = carried.names if carried else _names(stack, found)
-    graph = f"the graph of {expression(found.call_stack, found.call_root)}, which that backward call has freed"
-    if names == (event.root,):
-        return _Place(
-            stack,
-            f"`{event.root}` still holds the losses of earlier turns, whose graph is freed",
-            f"call backward on the new loss alone, and add up numbers: `{event.root} += loss.item()`",
-        )
+    graph = f"the graph of {_earlier(found)}, which that backward call has freed"
     if not names:
-        return _Place(
-            stack, f"what enters here still hangs on {graph}", f"detach() what is carried over; or, {_TOGETHER}"
-        )
+        mend = f"detach() what is carried over; or, {_TOGETHER}"
+        return _Place(stack, f"what enters here still hangs on {graph}", mend)
     listed = " and ".join(f"`{name}`" for name in names)
+    if names == (event.root,):
+        mend = f"call backward on the new loss alone, and add up numbers: `{event.root} += loss.item()`"
+        return _Place(stack, f"{listed} still holds the losses of earlier turns, whose graph is freed", mend)
     if source.grows(stack[0].path, names[0]):
         mend = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
         return _Place(stack, f"{listed} still holds tensors of {graph}", mend)
@@ -254,7 +248,11 @@ def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
     return mixed or tuple([*last, *made, *grown][:1])
 
 
+def _earlier(found: Reentry) -> str:
+    return expression(found.call_stack, found.call_root)
+
+
 def _call(event: Backward) -> str:
     if event.request == "grad":
-        return f"autograd.grad of `{event.root}`" if event.root else "the autograd.grad call"
+        return f"autograd.grad of `{event.root}`" if event.root else "this autograd.grad call"
     return f"`{event.root}.backward()`" if event.root.replace(".", "").isidentifier() else "the backward call"

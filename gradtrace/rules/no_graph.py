@@ -31,11 +31,26 @@ _INPUT = "One of the differentiated Tensors does not require grad"
 
 _MENDS = {
     "detached": "keep the tensor itself here: numbers, .data and detached tensors carry no graph",
-    "copied": "use torch.stack or torch.cat on the tensors: {op} copies their values alone",
+    "copied": "keep the tensor, or use torch.stack or torch.cat on several: {op} copies values alone",
     "no_grad": "take what is to be trained out of torch.no_grad() (inference_mode, set_grad_enabled(False))",
     "not differentiable": "use something differentiable here: {op} has no gradient",
     "frozen": "leave requires_grad on for the parameters that are to be trained",
     "unasked": "make it with requires_grad=True, or call requires_grad_() on it, before the optimizer gets it",
+}
+#: what to use instead of an operation without a gradient
+_INSTEAD = {
+    **dict.fromkeys(
+        ("argmax()", "argmin()"), "use the scores themselves: logits with cross_entropy, or softmax for a soft choice"
+    ),
+    **dict.fromkeys((">", "<", ">=", "<=", "=="), "use a smooth step: torch.sigmoid((x - threshold) / temperature)"),
+    **dict.fromkeys(
+        ("multinomial()", "bernoulli()", "poisson()"),
+        "a sample has no gradient: use log_prob(sample) times the reward, or rsample() or gumbel_softmax",
+    ),
+    **dict.fromkeys(("long()", "int()", "bool()"), "stay in floating point: integers have no gradient"),
+    **dict.fromkeys(
+        ("max()", "min()", "topk()", "sort()"), "use the values that {op} gives, its indices have no gradient"
+    ),
 }
 
 
@@ -70,10 +85,12 @@ class NoGraph(Rule):
             return self._unasked(event, event.stack, name)
         cut = cut or next(iter(event.suspects), None)
         if cut is None:
+            asked = source.unrequired(event.stack[0]) if event.stack else None
             return self.finding(
-                event.stack,
+                (_at(event.stack[0], asked),) if asked else event.stack,
                 f"{request} has no graph: nothing that went into it requires grad",
-                "make it from parameters with requires_grad=True, in torch operations",
+                "make what is to be trained with requires_grad=True, and compute with it in torch operations",
+                ((event.stack, "this call finds no graph"),),
             )
         if cut.why == "unasked" and (given := source.listed(cut.stack[0])):
             return self._unasked(event, cut.stack, given[0])
@@ -89,7 +106,7 @@ class NoGraph(Rule):
         return self.finding(
             place,
             f"{what}: {_what(cut)}",
-            _MENDS[cut.why].format(op=cut.op),
+            _mend(cut),
             (
                 (cut.stack, _what(cut)),
                 *((other.stack, _what(other)) for other in event.cuts[1:]),
@@ -104,7 +121,10 @@ class NoGraph(Rule):
             (replace(stack[0], line=line), *stack[1:]) if line else stack,
             f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
             f"make it with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
-            ((stack, f"`{name}` was handed over here"), (event.stack, "this call finds no graph")),
+            (
+                (stack if stack != event.stack else (), f"`{name}` is handed over here"),
+                (event.stack, "this call finds no graph"),
+            ),
         )
 
 
@@ -123,11 +143,16 @@ def _at(site: Site, line: int) -> Site:
     return replace(site, line=line, column=None, end_line=None, end_column=None)
 
 
+def _mend(cut: Cut) -> str:
+    instead = _INSTEAD.get(cut.op) if cut.why == "not differentiable" else None
+    return (instead or _MENDS[cut.why]).format(op=cut.op)
+
+
 def _what(cut: Cut) -> str:
     if cut.why == "frozen":
         return "the parameters it depends on are frozen here"
     if cut.why == "no_grad":
-        return f"{cut.op} ran with gradients off"
+        return f"`{cut.op}` ran with gradients off"
     if cut.why == "unasked":
-        return f"{cut.op} was given a tensor that does not require grad"
-    return f"{cut.op} cut the path to the parameters"
+        return f"`{cut.op}` was given a tensor that does not require grad"
+    return f"`{cut.op}` cut the path to the parameters"

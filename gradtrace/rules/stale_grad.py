@@ -26,7 +26,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gradtrace.model import source
-from gradtrace.model.events import Event, Step, Use
+from gradtrace.model.events import Contribution, Event, Step, Use
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
@@ -54,30 +54,24 @@ class StaleGrad(Rule):
         return self._uneven_windows(event)
 
     def _used_before(self, step: Step, use: Use) -> list[Finding]:
-        fresh = use.contributions[use.used :]
-        if not use.used or not fresh:
+        stale, fresh = use.contributions[: use.used], use.contributions[use.used :]
+        if not stale or not fresh:
             return []
-        last, name = fresh[-1], _optimizer(step)
-        uncalled = source.uncalled(last.stack[0].path, "zero_grad") if last.stack else None
-        where = "before this backward call" if len(fresh) == 1 else "after the step"
-        where = "at the start of the closure" if step.evaluations else where
-        clear = f"`{name}.zero_grad()`" if name else f"`{use.leaves[0]}.grad = None`, or zero_grad() of its module,"
-        who = f"`{name}.step()`" if name else f"`{step.optimizer}.step()`" if step.optimizer else "the update by hand"
+        last = fresh[-1].stack
+        uncalled = source.uncalled(last[0].path, "zero_grad") if last else None
+        name = _optimizer(step)
+        who = f"`{name or step.optimizer}.step()`" if step.optimizer else "the update by hand"
+        before = "evaluation of the closure" if step.evaluations > 1 else "step"
+        each_time = use.used_stack == step.stack
         return self.finding(
-            (replace(last.stack[0], line=uncalled),) if uncalled else last.stack,
+            (replace(last[0], line=uncalled),) if uncalled else last,
             f"{who} uses a sum of {len(use.contributions)} backward calls in the gradient of {_names(use)}, of which "
-            f"{use.used} had been used by an earlier step: nothing cleared it in between",
-            "call it: zero_grad() with parentheses" if uncalled else f"put {clear} {where}",
+            f"{use.used} had been used by an earlier {before}: nothing cleared it in between",
+            "call it: zero_grad() with parentheses" if uncalled else _clearing(step, use, name, len(fresh)),
             (
-                (
-                    use.used_stack,
-                    "the step that used it already" if use.used_stack != step.stack else "used here, each time",
-                ),
-                *(
-                    (one.stack, f"{expression(one.stack, one.root)} was added before that")
-                    for one in use.contributions[: use.used][-2:]
-                ),
-                *((one.stack, f"{expression(one.stack, one.root)} was added since") for one in fresh[-3:]),
+                (use.used_stack, "used here, each time" if each_time else "the step that used it already"),
+                *((one.stack, f"{_root(one)} was added before that") for one in stale[-2:]),
+                *((one.stack, f"{_root(one)} was added since") for one in fresh[-3:]),
                 (step.stack, "this step uses the sum"),
             ),
         )
@@ -92,8 +86,8 @@ class StaleGrad(Rule):
             return []
         return self.finding(
             left[-1].stack,
-            f"the gradient that {expression(left[-1].stack, left[-1].root)} leaves behind in {_names(use)} is added to that of the first "
-            "step of a loop",
+            f"the gradient that {_root(left[-1])} leaves behind in {_names(use)} is added to that of the first step of a "
+            "loop",
             "clear the gradients after this backward call (model.zero_grad()), or take them with torch.autograd.grad",
             ((last.stack, "the loop adds its own gradient here"), (step.stack, "and this step uses the sum")),
         )
@@ -131,6 +125,17 @@ class StaleGrad(Rule):
 def _names(use: Use) -> str:
     shown = ", ".join(f"`{name}`" for name in use.leaves[:2])
     return shown if use.count <= 2 else f"{shown} and {use.count - 2} more"
+
+
+def _root(one: Contribution) -> str:
+    return expression(one.stack, one.root)
+
+
+def _clearing(step: Step, use: Use, name: str, fresh: int) -> str:
+    where = "before this backward call" if fresh == 1 else "after the step"
+    if step.evaluations:
+        where = "at the start of the closure"
+    return f"put {f'`{name}.zero_grad()`' if name else f'`{use.leaves[0]}.grad = None` or zero_grad()'} {where}"
 
 
 def _optimizer(step: Step) -> str:

@@ -70,7 +70,7 @@ class Cuts(Observer):
         #: the last places where a value left torch (`item()`, `numpy()`), and the value if it is a number: what comes
         #: back of it has no history
         self._left: deque[tuple[Cut, object]] = deque(maxlen=_FEW)
-        #: where the values of tensors lie that were detached of late
+        #: where the values of tensors lie that were detached, or made of numbers that had left, of late
         self._aliases: deque[tuple[int, Cut]] = deque(maxlen=_MANY)
         #: places where leaves were frozen
         self._frozen: dict[Stack, Cut] = {}
@@ -139,11 +139,15 @@ class Cuts(Observer):
 
     def _copied(self, call: TorchCall) -> None:
         """A new leaf of old values; others are plain results."""
-        if isinstance(call.out, Tensor) and call.out.requires_grad:
+        if not isinstance(call.out, Tensor) or not call.out.requires_grad:
+            return
+        cuts = self._cut_by(call)
+        if cuts:
+            self._add(call.out, cuts)
+        elif self._left:
             numbers = [value for value in _flat(call.args[:1]) if isinstance(value, float)]
-            cuts = self._cut_by(call) or tuple(cut for cut, value in self._left if value in numbers)
-            if cuts:
-                self._add(call.out, cuts)
+            same = [cut for cut, value in self._left if value in numbers]
+            self._aliases.append((_place(call.out), (same or [self._left[-1][0]])[-1]))
 
     def _put(self, call: TorchCall) -> None:
         """`matrix[row] = x` ends the path to `x` in the matrix, if it does not require grad now."""

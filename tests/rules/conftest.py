@@ -41,6 +41,7 @@ class Checked:
     findings: list[dict[str, Any]]
     exception: str | None
     explained: bool
+    script: str
     #: the script with its findings, for a failing test
     text: str
 
@@ -75,7 +76,7 @@ class Checker:
         marked = {(mark, line) for line, row in enumerate(text.splitlines(), 1) for mark in MARK.findall(row)}
         found = {(finding["rule"], finding["line"]) for finding in report["findings"]}
         story = f"{text}\n{describe(report['findings'])}\n{report['exception']}"
-        return Checked(marked, found, report["findings"], report["exception"], report["explained"], story)
+        return Checked(marked, found, report["findings"], report["exception"], report["explained"], text, story)
 
     def _ask(self, path: Path) -> dict[str, Any]:
         assert self._process.stdin is not None

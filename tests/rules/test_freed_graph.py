@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -1479,6 +1483,17 @@ def test_the_cause_is_named(check: Callable[[str], Any], script: str) -> None:
 def test_silence(check: Callable[[str], Any], script: str) -> None:
     checked = check(script)
     assert not checked.alarms, checked.text
+
+
+def test_the_command_says_the_same(check: Callable[[str], Any], tmp_path: Path) -> None:
+    checked = check(BAD["state stored by a statement of its own"])
+    (tmp_path / "train.py").write_text(checked.script, encoding="utf-8")
+    command = [sys.executable, "-m", "gradtrace", "check", "--format", "json", "train.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert {(finding["rule"], finding["line"])} == checked.marked
+    assert "`self.hidden = hidden.detach()`" in finding["help"]
+    assert done.returncode == 1
 
 
 AGAIN = "RuntimeError: Trying to backward through the graph a second time (or ...)"

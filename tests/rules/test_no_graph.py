@@ -368,6 +368,110 @@ BAD = {
         out = model(x.detach()).detach()  # <- no-graph
         torch.autograd.grad(out.sum(), x)
     """,
+    "pretrained embeddings, frozen by default": """
+        vectors = torch.randn(9, 4)
+        emb = nn.Embedding.from_pretrained(vectors)  # <- no-graph
+        loss = emb(torch.randint(0, 9, (6,))).pow(2).mean()
+        loss.backward()
+    """,
+    "a parameter made with requires_grad=False": """
+        class Scale(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.ones(3), requires_grad=False)  # <- no-graph
+
+            def forward(self, x):
+                return x * self.w
+
+        loss = Scale()(torch.randn(8, 3)).pow(2).mean()
+        loss.backward()
+    """,
+    "freezing by a name that nothing has": """
+        net = nn.ModuleDict({"body": nn.Linear(4, 8), "classifier": nn.Linear(8, 2)})
+        for name, param in net.named_parameters():
+            param.requires_grad = "head" in name  # <- no-graph
+        out = net["classifier"](torch.relu(net["body"](torch.randn(6, 4))))
+        F.cross_entropy(out, torch.zeros(6, dtype=torch.long)).backward()
+    """,
+    "an error in numpy, wrapped": """
+        import numpy as np
+
+        model = nn.Linear(4, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(2):
+            out = model(torch.randn(8, 4))
+            error = np.mean(out.detach().numpy() ** 2)  # <- no-graph
+            loss = torch.tensor(error, requires_grad=True)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "an LSTM under no_grad": """
+        class Encoder(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lstm = nn.LSTM(3, 4, batch_first=True)
+
+            @torch.no_grad()  # <- no-graph
+            def encode(self, x):
+                out, (h, c) = self.lstm(x)
+                return h[-1]
+
+        enc = Encoder()
+        z = enc.encode(torch.randn(2, 5, 3))
+        loss = (z[0] - z[1]).pow(2).sum()
+        loss.backward()
+    """,
+    "a latent code that was never asked": """
+        class Inverter:
+            def __init__(self, gen):
+                self.gen = gen.requires_grad_(False)
+                self.z = torch.zeros(1, 2)  # <- no-graph
+                self.opt = torch.optim.Adam([self.z], lr=0.1)
+
+            def fit(self, target):
+                for _ in range(2):
+                    loss = F.mse_loss(self.gen(self.z), target)
+                    self.opt.zero_grad()
+                    loss.backward()
+                    self.opt.step()
+
+        Inverter(nn.Linear(2, 4)).fit(torch.randn(1, 4))
+    """,
+    "a mean of detached losses": """
+        model = nn.Linear(4, 1)
+        losses = []
+        for x in torch.randn(3, 8, 4):
+            losses.append(model(x).pow(2).mean().detach())  # <- no-graph
+        total = torch.stack(losses).mean()
+        total.backward()
+    """,
+    "clustering distances through integers": """
+        net = nn.Linear(4, 2)
+        centers = torch.randn(3, 2)
+        z = net(torch.randn(10, 4))
+        nearest = torch.cdist(z, centers).min(dim=1).indices  # <- no-graph
+        loss = (centers[nearest] ** 2).mean()
+        loss.backward()
+    """,
+    "copied by clone and detach in a replay": """
+        class Memory:
+            def __init__(self):
+                self.rows = []
+
+            def push(self, x):
+                self.rows.append(x.clone().detach())  # <- no-graph
+
+            def all(self):
+                return torch.stack(self.rows)
+
+        value = nn.Linear(4, 1)
+        memory = Memory()
+        for s in torch.randn(5, 4):
+            memory.push(value(s))
+        loss = (memory.all() - 1).pow(2).mean()
+        loss.backward()
+    """,
 }
 
 GOOD = {

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from gradtrace import __version__
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
 from gradtrace.model.finding import Level
 from gradtrace.streams import tell
@@ -30,6 +31,23 @@ app = typer.Typer(
     help="See the autograd graph that a PyTorch script builds, and be told which line breaks the gradients.",
     epilog=_EPILOG,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"gradtrace {__version__} (torch {version('torch')}, Python {sys.version.split()[0]})")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """What comes before the command."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +174,20 @@ def dot(
     options = Options(words or [], module, steps=steps, output=output, debug=debug)
     wanted = Wanted(to_end, tensor, line)
     ctx.obj.append(_Job(lambda: dot(options, wanted, direction == "forward"), debug))
+
+
+@app.command()
+def rules(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[RULE]", help="Print the manual of this rule.")] = None,
+    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """List all rules, or print the manual of one: what it finds, why that bites, and how to mend it."""
+    from gradtrace.run import rules
+
+    ctx.obj.append(_Job(lambda: rules(name, format, color), debug))
 
 
 def _level(name: str) -> Level:

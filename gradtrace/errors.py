@@ -10,6 +10,8 @@ The message is one line for the user: what happened, where, what to do.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from enum import IntEnum
 
 
@@ -29,6 +31,14 @@ class GradtraceError(Exception):
 
 class UsageError(GradtraceError):
     """An option or argument that cannot be meant."""
+
+
+def no_such(kind: str, word: str, known: Iterable[str]) -> UsageError:
+    """Says that there is no `kind` called `word`, and which one was probably meant."""
+    names = sorted(known)
+    near = get_close_matches(word, names, n=1) or [name for name in names if word and name.startswith(word)]
+    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    return UsageError(f"no {kind} is called {word!r}; {meant}")
 
 
 class ScriptError(GradtraceError):

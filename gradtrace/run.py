@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from gradtrace import script, streams
-from gradtrace.errors import ExitCode, GradtraceError, OutputError, UsageError
+from gradtrace.errors import ExitCode, GradtraceError, OutputError, UsageError, no_such
 from gradtrace.model.finding import Ended, Level, Report
 from gradtrace.model.graph import Graph
 
@@ -131,6 +131,26 @@ def dot(options: Options, wanted: Wanted, forward: bool) -> int:
             streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
 
     return _picture(options, wanted, _Out(options), draw)
+
+
+def rules(name: str | None, kind: str, color: bool | None) -> int:
+    """Tells about all rules, or prints the manual of one; returns the exit code."""
+    from gradtrace.renderers import rules
+    from gradtrace.rules import manuals
+
+    if kind not in ("text", "json"):
+        raise no_such("format of rules", kind, ("text", "json"))
+    found = [manual for manual in manuals() if name in (None, manual.rule)]
+    if not found:
+        raise no_such("rule", str(name), (manual.rule for manual in manuals()))
+    out = _Out(Options((), None, color=color))
+    if kind == "json":
+        out.write(rules.document(found))
+    elif name is None:
+        out.write(out.captured(lambda console: rules.listing(found, console)))
+    else:
+        out.write(out.captured(lambda console: rules.manual(found[0], console)))
+    return ExitCode.OK
 
 
 def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Sequence[Graph], _Out], str | None]) -> int:

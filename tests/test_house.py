@@ -39,7 +39,7 @@ NEIGHBOURS = {"script", "streams", "tracebacks"}
 #: who may import what is not ours: the beginnings of module names
 OUTSIDE = {
     "torch": ("gradtrace.watch",),
-    "rich": ("gradtrace.cli", "gradtrace.run", "gradtrace.renderers.text", "gradtrace.renderers.tree"),
+    "rich": ("gradtrace.cli", "gradtrace.run", *(f"gradtrace.renderers.{name}" for name in ("text", "tree", "rules"))),
     "graphviz": ("gradtrace.renderers.dot",),
     "typer": ("gradtrace.cli",),
 }
@@ -95,7 +95,10 @@ def test_imports_form_no_circle() -> None:
     TopologicalSorter({module: ours(module, for_types=False) - {module} for module in MODULES}).prepare()
 
 
-@pytest.mark.parametrize("arguments", [["-c", "import gradtrace"], ["-m", "gradtrace", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["-c", "import gradtrace"], *(["-m", "gradtrace", word] for word in ("--help", "--version", "rules"))],
+)
 def test_torch_is_not_loaded_before_it_is_needed(arguments: list[str]) -> None:
     process = subprocess.run([sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True)
     loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in process.stderr.splitlines()}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding
+from gradtrace.model.manual import Manual, read
 from gradtrace.rules.base import Rule
 
 
@@ -20,6 +22,11 @@ def all_rules() -> tuple[type[Rule], ...]:
     return tuple(
         sorted((kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule), key=lambda kind: kind.id)
     )
+
+
+def manuals() -> tuple[Manual, ...]:
+    """What there is to say about every rule, by name."""
+    return tuple(read(kind.id, kind.level, sys.modules[kind.__module__].__doc__ or "") for kind in all_rules())
 
 
 class Judge:

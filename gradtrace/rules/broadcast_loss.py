@@ -5,10 +5,12 @@ Why it bites
     model can do is to predict their mean. The loss falls a little and then stays.
 
 Bad
-    loss = F.mse_loss(model(x), y)             # [64, 1] and [64]
+    loss = F.mse_loss(model(x), prices)  # [16, 1] and [16]
+    loss.backward()
 
 Good
-    loss = F.mse_loss(model(x).squeeze(1), y)
+    loss = F.mse_loss(model(x).squeeze(1), prices)
+    loss.backward()
 
 The finding is at the line that pairs them. Sides that were unsqueezed on purpose are no finding.
 """

@@ -5,16 +5,18 @@ Why it bites
     meant (only the last micro-batch counts), or not at all, and nothing raises an error.
 
 Bad
-    for part in batch.split(16):
-        optimizer.zero_grad()              # drops what the parts before have added
-        loss_fn(model(part)).backward()
-    optimizer.step()
+    for batch in batches:
+        for x, y in batch:
+            optimizer.zero_grad()  # drops what the parts before have added
+            loss_fn(model(x), y).backward()
+        optimizer.step()
 
 Good
-    optimizer.zero_grad()
-    for part in batch.split(16):
-        loss_fn(model(part)).backward()
-    optimizer.step()
+    for batch in batches:
+        optimizer.zero_grad()
+        for x, y in batch:
+            loss_fn(model(x), y).backward()
+        optimizer.step()
 
 The finding is at the line that clears. Where an optimizer makes no step at all though its loss is computed again and
 again, it is at the backward call of that loss. A gradient that another optimizer's step has used, or that your own code

@@ -6,12 +6,14 @@ Why it bites
     training is slow or stops early without any error.
 
 Bad
-    return F.softmax(self.fc(x), dim=1)
-    loss = F.cross_entropy(model(x), y)
+    probabilities = F.softmax(classifier(x), dim=1)
+    loss = F.cross_entropy(probabilities, labels)
+    loss.backward()
 
 Good
-    return self.fc(x)
-    loss = F.cross_entropy(model(x), y)
+    scores = classifier(x)
+    loss = F.cross_entropy(scores, labels)
+    loss.backward()
 
 The finding is at the first softmax or sigmoid.
 """

@@ -7,14 +7,17 @@ Why it bites
     graph saved nothing (only additions), there is no error, and values of before the last step are trained on.
 
 Bad
+    state = None
     for x, y in chunks:
-        out, state = rnn(x, state)         # the state drags the last chunk's graph along
+        out, state = rnn(x, state)  # the state drags the last chunk's graph along
         loss_fn(out, y).backward()
 
 Good
+    state = None
     for x, y in chunks:
-        out, state = rnn(x, state.detach())
+        out, state = rnn(x, state)
         loss_fn(out, y).backward()
+        state = state.detach()
 
 The finding is at the line where the mend goes: where the freed graph enters the new computation, or is stored for it; at
 the line that built what every call needs, where that happens once; or, where nothing new was built, at the call that

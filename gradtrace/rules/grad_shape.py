@@ -5,10 +5,12 @@ Why it bites
     custom Function's backward returns must have the shapes of forward's inputs. torch names the index, not the line.
 
 Bad
+    logits = classifier(x)
     score = (logits * one_hot).sum()
     score.backward(gradient=one_hot)
 
 Good
+    logits = classifier(x)
     logits.backward(gradient=one_hot)
 
 The finding is at the call, or at the `return` of the Function's backward.

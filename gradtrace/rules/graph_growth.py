@@ -6,14 +6,22 @@ Why it bites
     graphs of all steps since the start. Memory grows until the run dies, hours later.
 
 Bad
-    total += loss
-    history.append(loss)
-    self.ema = 0.99 * self.ema + 0.01 * loss
+    total = 0
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
+        total += loss
 
 Good
-    total += loss.item()
-    history.append(loss.detach())
-    self.ema = 0.99 * self.ema + 0.01 * loss.item()
+    total = 0
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
 
 The finding is at the line that keeps the tensor.
 """

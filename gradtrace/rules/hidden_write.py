@@ -5,13 +5,17 @@ Why it bites
     does not count as a modification: no error is raised, and backward computes the gradient from the new values.
 
 Bad
-    for x in windows:
-        np.copyto(stage, x)
-        losses.append(loss_fn(model(torch.from_numpy(stage))))
-    torch.stack(losses).mean().backward()     # all windows see the last one's values
+    stage, losses = np.empty((16, 8), dtype=np.float32), []
+    for window, y in windows:
+        np.copyto(stage, window)
+        losses.append(loss_fn(model(torch.from_numpy(stage)), y))
+    torch.stack(losses).mean().backward()  # all windows see the last one's values
 
 Good
-    losses.append(loss_fn(model(torch.from_numpy(stage.copy()))))
+    losses = []
+    for window, y in windows:
+        losses.append(loss_fn(model(torch.from_numpy(window.copy())), y))
+    torch.stack(losses).mean().backward()
 
 A write before the forward pass or after the backward call (a clamp of the weights after each step, an update by hand)
 is fine. The finding is at the write, or, where NumPy's cannot be told, at the line that shares the memory.

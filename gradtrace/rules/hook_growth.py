@@ -7,13 +7,20 @@ Why it bites
 
 Bad
     for x, y in data:
-        model.fc.register_forward_hook(log_activation)
+        model[0].register_forward_hook(log_activation)
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
 
 Good
-    handle = model.fc.register_forward_hook(log_activation)
+    handle = model[0].register_forward_hook(log_activation)
     for x, y in data:
-        ...
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
     handle.remove()
+
+The finding is at the line that registers the hook. A number of hooks that stops growing is no finding.
 """
 
 from __future__ import annotations

@@ -6,11 +6,15 @@ Why it bites
     used in an in-place operation". The same goes for a view of a leaf, and for one of several views (chunk, unbind).
 
 Bad
-    w -= lr * w.grad
+    w = torch.zeros(8, 1, requires_grad=True)
+    loss_fn(x @ w, y).backward()
+    w -= 0.1 * w.grad
 
 Good
+    w = torch.zeros(8, 1, requires_grad=True)
+    loss_fn(x @ w, y).backward()
     with torch.no_grad():
-        w -= lr * w.grad
+        w -= 0.1 * w.grad
 
 The finding is at the write.
 """

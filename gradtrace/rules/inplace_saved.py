@@ -7,13 +7,14 @@ Why it bites
     modified by an inplace operation", which names neither the write nor the operation.
 
 Bad
-    prob = torch.sigmoid(logits)
-    prob[~known] = 0.0
+    prob = torch.sigmoid(model(x))
+    prob[~known] = 0.5
     prob.log().sum().backward()
 
 Good
-    prob = torch.sigmoid(logits)
-    prob = torch.where(known, prob, 0.0)
+    prob = torch.sigmoid(model(x))
+    prob = torch.where(known, prob, 0.5)
+    prob.log().sum().backward()
 
 The finding is at the first write after the operation saved the tensor.
 """

@@ -6,14 +6,20 @@ Why it bites
     explodes when it matters.
 
 Bad
-    clip_grad_norm_(model.parameters(), 1.0)
-    loss.backward()
-    optimizer.step()
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        clip_grad_norm_(model.parameters(), 1.0)
+        loss.backward()
+        optimizer.step()
 
 Good
-    loss.backward()
-    clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
 
 With a GradScaler call scaler.unscale_(optimizer) first. A limit so high that it only measures the norm is not reported.
 """

@@ -7,16 +7,28 @@ Why it bites
     loss as well.
 
 Bad
-    g_loss = -disc(gen(z)).mean()
-    g_loss.backward()
-    g_opt.step()
-    g_opt.zero_grad()                      # the discriminator keeps what g_loss has put there
+    for real, z in data:
+        d_loss = disc(gen(z).detach()).mean() - disc(real).mean()
+        d_loss.backward()
+        d_opt.step()
+        d_opt.zero_grad()
+
+        g_loss = -disc(gen(z)).mean()
+        g_loss.backward()
+        g_opt.step()
+        g_opt.zero_grad()  # the discriminator keeps what g_loss has put there
 
 Good
-    g_loss.backward()
-    g_opt.step()
-    g_opt.zero_grad()
-    d_opt.zero_grad()
+    for real, z in data:
+        d_loss = disc(gen(z).detach()).mean() - disc(real).mean()
+        d_opt.zero_grad()  # right before its own backward call
+        d_loss.backward()
+        d_opt.step()
+
+        g_loss = -disc(gen(z)).mean()
+        g_opt.zero_grad()
+        g_loss.backward()
+        g_opt.step()
 
 Or keep the loss out of the other network: `advantage = reward - value.detach()`, `with torch.no_grad():` around a
 target network, requires_grad_(False) on a discriminator while the generator learns. The finding is at the backward call

@@ -6,12 +6,22 @@ Why it bites
     but no parameter feels it.
 
 Bad
-    slope = torch.autograd.grad(net(x).sum(), x, retain_graph=True)[0]
-    loss = mse(net(x), y) + mse(slope, dy)
+    for x, y in data:
+        x.requires_grad_()
+        slope = torch.autograd.grad(model(x).sum(), x)[0]
+        loss = loss_fn(model(x), y) + slope.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 Good
-    slope = torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]
-    loss = mse(net(x), y) + mse(slope, dy)
+    for x, y in data:
+        x.requires_grad_()
+        slope = torch.autograd.grad(model(x).sum(), x, create_graph=True)[0]
+        loss = loss_fn(model(x), y) + slope.square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 
 The finding is at the call that takes the gradient. A gradient that moves an input (an attack, a saliency map),
 updates by hand or weighs a loss is meant to be a constant, and is not reported.

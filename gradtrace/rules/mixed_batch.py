@@ -6,14 +6,14 @@ Why it bites
     depends on who else is in the batch.
 
 Bad
-    weights = scores.softmax(dim=0)            # scores: [batch, time]
-    out, _ = nn.LSTM(8, 16)(x)                 # x: [batch, time, 8]
-    last = out[:, -1]
+    lstm = nn.LSTM(8, 16)
+    out, _ = lstm(x)  # x: [batch, time, 8]
+    loss_fn(head(out[:, -1]), y).backward()
 
 Good
-    weights = scores.softmax(dim=-1)
-    out, _ = nn.LSTM(8, 16, batch_first=True)(x)
-    last = out[:, -1]
+    lstm = nn.LSTM(8, 16, batch_first=True)
+    out, _ = lstm(x)  # x: [batch, time, 8]
+    loss_fn(head(out[:, -1]), y).backward()
 
 The finding is at the softmax or the recurrent call, and only where the rest of the code shows which dimension is meant.
 """

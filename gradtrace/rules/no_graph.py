@@ -5,11 +5,12 @@ Why it bites
     argmax, a comparison, torch.tensor(t), or parameters that are all frozen. torch names the loss, not the cut.
 
 Bad
-    pred = model(x).argmax(1)
-    loss_fn(pred.float(), y).backward()
+    pred = classifier(x).argmax(1)
+    loss_fn(pred.float(), labels.float()).backward()
 
 Good
-    loss_fn(model(x), y).backward()
+    loss = F.cross_entropy(classifier(x), labels)
+    loss.backward()
 
 The finding is at the operation that cut the path.
 """

@@ -6,12 +6,16 @@ Why it bites
     refuses it.
 
 Bad
-    scale = torch.ones(3, requires_grad=True).to(torch.float64)
+    scale = torch.ones(1, requires_grad=True).to(torch.float64)
+    loss = (scale - 3).square().sum()
     loss.backward()
-    print(scale.grad)                      # None
+    print(scale.grad)  # None
 
 Good
-    scale = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    scale = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    loss = (scale - 3).square().sum()
+    loss.backward()
+    print(scale.grad)
 
 Where the gradient of an intermediate result is wanted (a feature map), call retain_grad() on it before backward().
 The finding is at the operation where its result was taken for the leaf, else where the missing gradient is read.

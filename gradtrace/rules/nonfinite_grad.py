@@ -6,12 +6,14 @@ Why it bites
     by 0, which is NaN, and one step later every parameter is NaN. The loss looks fine until then.
 
 Bad
-    return torch.where(x > 0, torch.log(x), 0.0)
-    std = x.var(dim=-1).sqrt()
+    x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    safe = torch.where(x > 0, torch.log(x), 0.0)
+    safe.sum().backward()  # x.grad has a NaN
 
 Good
-    return torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
-    std = (x.var(dim=-1) + 1e-6).sqrt()
+    x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
+    safe = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
+    safe.sum().backward()
 
 The finding is at the operation that makes it. NaN that a mask removes again before it reaches a leaf is no finding.
 """

@@ -5,11 +5,11 @@ Why it bites
     output needs a reduction first, or a gradient of its own shape.
 
 Bad
-    loss = F.mse_loss(pred, y, reduction="none")
+    loss = F.mse_loss(model(x), y, reduction="none")
     loss.backward()
 
 Good
-    loss = F.mse_loss(pred, y, reduction="none").mean()
+    loss = F.mse_loss(model(x), y, reduction="none").mean()
     loss.backward()
 
 The finding is at the call.

@@ -5,12 +5,15 @@ Why it bites
     leaf gets twice its gradient, as if the learning rate had doubled.
 
 Bad
+    loss = loss_fn(model(x), y)
     loss.backward(retain_graph=True)
-    ...
+    print(model[0].weight.grad.norm())
     loss.backward()
 
 Good
+    loss = loss_fn(model(x), y)
     loss.backward()
+    print(model[0].weight.grad.norm())
 
 For a second derivative use torch.autograd.grad(..., create_graph=True), which does not touch .grad.
 """

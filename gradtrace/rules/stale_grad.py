@@ -7,7 +7,7 @@ Why it bites
 Bad
     for x, y in data:
         loss_fn(model(x), y).backward()
-        optimizer.step()                   # nobody calls zero_grad()
+        optimizer.step()  # nobody calls zero_grad()
 
 Good
     for x, y in data:

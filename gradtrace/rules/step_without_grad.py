@@ -5,13 +5,17 @@ Why it bites
     learning rate had doubled. A step without any gradient does nothing, though the code says otherwise.
 
 Bad
-    loss.backward()
-    optimizer.step()
-    scaler.step(optimizer)                 # once more, with the same gradients
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+        optimizer.step()  # once more, with the same gradients
 
 Good
-    loss.backward()
-    optimizer.step()
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
 
 A single step without gradients, as schedulers are warmed up with, is not reported, nor are optimizers that rest in some
 phases.

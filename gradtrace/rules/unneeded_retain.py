@@ -5,12 +5,18 @@ Why it bites
     iteration's forward pass: the peak doubles. And a graph that is entered again by mistake no longer says so.
 
 Bad
-    loss.backward(retain_graph=True)
-    optimizer.step()
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward(retain_graph=True)
+        optimizer.step()
 
 Good
-    loss.backward()
-    optimizer.step()
+    for x, y in data:
+        optimizer.zero_grad()
+        loss = loss_fn(model(x), y)
+        loss.backward()
+        optimizer.step()
 
 Where several losses share a graph, all but the last call need retain_graph=True.
 """

@@ -6,10 +6,18 @@ Why it bites
     are computed with and even receive gradients, but keep their first random values. The loss falls all the same.
 
 Bad
-    self.heads = {name: nn.Linear(32, n) for name, n in tasks.items()}
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 16)
+            self.heads = {name: nn.Linear(16, 1) for name in ("price", "area")}
 
 Good
-    self.heads = nn.ModuleDict({name: nn.Linear(32, n) for name, n in tasks.items()})
+    class Heads(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Linear(8, 16)
+            self.heads = nn.ModuleDict({name: nn.Linear(16, 1) for name in ("price", "area")})
 
 The finding is at the line that hides the parameters, or at the optimizer that was not given them. Parameters that are
 updated by hand, whose gradient is read, that are in evaluation mode or part of a model that is trained in part on

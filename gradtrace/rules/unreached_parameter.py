@@ -7,12 +7,21 @@ Why it bites
 
 Bad
     class Tower(nn.Module):
-        @torch.no_grad()
-        def forward(self, x): ...
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 1)
+
+        def forward(self, x):
+            return self.head(self.body(x).detach())
 
 Good
     class Tower(nn.Module):
-        def forward(self, x): ...
+        def __init__(self):
+            super().__init__()
+            self.body, self.head = nn.Linear(8, 16), nn.Linear(16, 1)
+
+        def forward(self, x):
+            return self.head(self.body(x))
 
 The finding is at the line that turns gradients off or cuts the path, or where the unused module is made. Frozen
 parameters (requires_grad=False) are no fault. Whether a module is idle by choice cannot always be told: then this is

@@ -5,10 +5,18 @@ Why it bites
     it is saturated. Everything in front of it is computed with, has a .grad, and is never trained.
 
 Bad
-    mask = (torch.sign(x - self.threshold) + 1) / 2
+    for x, y in data:
+        mask = (torch.sign(x - threshold) + 1) / 2
+        optimizer.zero_grad()
+        loss_fn(model(x * mask), y).backward()
+        optimizer.step()
 
 Good
-    mask = torch.sigmoid((x - self.threshold) / temperature)
+    for x, y in data:
+        mask = torch.sigmoid((x - threshold) / 0.1)
+        optimizer.zero_grad()
+        loss_fn(model(x * mask), y).backward()
+        optimizer.step()
 
 Where the hard value is needed in the forward pass, use a straight-through estimator: `soft + (hard - soft).detach()`.
 The finding is at the flat operation. A zero gradient that has another reason (the key bias of attention, a bias

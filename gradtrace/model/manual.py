@@ -1,0 +1,65 @@
+"""The manual of a rule, read from the docstring of its module.
+
+What it finds, in one sentence.
+
+Why it bites
+    A paragraph.
+
+Bad
+    code that the rule reports
+
+Good
+    the same code mended
+
+Where the finding is, what is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import dedent
+
+from gradtrace.model.finding import Level
+
+_HEADINGS = ("Why it bites", "Bad", "Good")
+
+
+@dataclass(frozen=True, slots=True)
+class Manual:
+    """One rule, told to people. Paragraphs are unwrapped, code keeps its lines."""
+
+    rule: str
+    level: Level
+    summary: str
+    why: str
+    bad: str
+    good: str
+    notes: str
+
+
+def read(rule: str, level: Level, docstring: str) -> Manual:
+    """Reads the parts; one that is missing is empty."""
+    parts = dict.fromkeys(("", *_HEADINGS, "notes"), "")
+    for heading, block in _blocks(docstring):
+        parts[heading] = f"{parts[heading]}\n\n{block}".strip("\n")
+    summary, _, rest = parts[""].partition("\n\n")
+    notes = _unwrapped(f"{rest}\n\n{parts['notes']}")
+    why, bad, good = (dedent(parts[heading]) for heading in _HEADINGS)
+    return Manual(rule, level, _unwrapped(summary), _unwrapped(why), bad, good, notes)
+
+
+def _blocks(docstring: str) -> Iterator[tuple[str, str]]:
+    """Paragraphs with the heading they stand below: an indented one belongs to the last heading."""
+    heading, seen = "", False
+    for block in docstring.strip("\n").split("\n\n"):
+        first, _, rest = block.partition("\n")
+        if first in _HEADINGS:
+            heading, seen, block = first, True, rest
+        elif not block.startswith(" "):
+            heading = "notes" if seen else ""
+        yield heading, block
+
+
+def _unwrapped(text: str) -> str:
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.strip().split("\n\n"))

@@ -1,0 +1,65 @@
+"""Prints the rules for people, and writes them for programs: a list of all, or the manual of one.
+
+stale-grad   error   A step uses gradients that an earlier step has used already ...
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.text import Text
+
+from gradtrace.model.finding import Level
+from gradtrace.model.manual import Manual
+
+_STYLE = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
+_NOTHING, _INDENT = Text(), Text(" " * 4)
+_NARROWEST = 24
+_CODE = r"`[^`\n]+`"
+
+
+def document(manuals: Sequence[Manual]) -> str:
+    """The manuals as one JSON document, in ASCII."""
+    rows = [{**asdict(manual), "level": str(manual.level)} for manual in manuals]
+    return json.dumps({"format": "gradtrace.rules", "version": 1, "rules": rows}, indent=2)
+
+
+def listing(manuals: Sequence[Manual], console: Console) -> None:
+    """A line for each rule."""
+    names = max(len(manual.rule) for manual in manuals) + 2
+    levels = max(len(str(manual.level)) for manual in manuals) + 2
+    for manual in manuals:
+        head = Text.assemble((manual.rule.ljust(names), "bold"), (str(manual.level).ljust(levels), _style(manual)))
+        console.print(Text.assemble(head, _prose(manual.summary)), soft_wrap=True)
+
+
+def manual(manual: Manual, console: Console) -> None:
+    """What the rule finds, why it bites, a bad and a good example."""
+    _print(console, Text.assemble((manual.rule, "bold"), "  ", (str(manual.level), _style(manual))))
+    _print(console, _prose(manual.summary))
+    for heading, body in (("Why it bites", manual.why), ("Bad", manual.bad), ("Good", manual.good)):
+        _print(console, Text(f"\n{heading}", "bold"))
+        _print(console, _prose(body), _INDENT)
+    _print(console, _prose(f"\n{manual.notes}"))
+
+
+def _style(manual: Manual) -> str:
+    return _STYLE[manual.level]
+
+
+def _prose(text: str) -> Text:
+    prose = Text(text)
+    prose.highlight_regex(_CODE, "bold")
+    return prose
+
+
+def _print(console: Console, text: Text, head: Text = _NOTHING) -> None:
+    """Prints a text that is wrapped beside its head."""
+    room = max(console.width - len(head), _NARROWEST)
+    for number, line in enumerate(text.wrap(console, room)):
+        row = Text.assemble(Text(" " * len(head)) if number else head, line)
+        row.rstrip()
+        console.print(row, soft_wrap=True)

@@ -139,14 +139,18 @@ def show(
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
+    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """Print the grad_fn graph of each backward call site as a tree, with names, shapes and source lines."""
+    """Print the grad_fn graph of each backward call site as a tree, with names, shapes and source lines.
+
+    Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
+    """
     from gradtrace.run import Options, Wanted, show
 
-    options = Options(words or [], module, steps=steps, output=output, color=color, debug=debug)
+    options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     wanted = Wanted(to_end, tensor, line)
     ctx.obj.append(_Job(lambda: show(options, wanted), debug))
 
@@ -166,7 +170,10 @@ def dot(
     ] = "forward",
     debug: Debug = False,
 ) -> None:
-    """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf."""
+    """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf.
+
+    The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
+    """
     from gradtrace.run import Options, Wanted, dot
 
     if direction not in ("forward", "backward"):

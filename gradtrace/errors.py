@@ -3,6 +3,7 @@
     GradtraceError          exit code 2: gradtrace could not do what was asked
     ├── UsageError          an option or argument that cannot be meant
     ├── ScriptError         the script cannot be started: missing, unreadable, not Python
+    ├── DocumentError       a saved graph that cannot be read
     └── OutputError         the result cannot be written or drawn: no `dot` program, unwritable file
 
 The message is one line for the user: what happened, where, what to do.
@@ -43,6 +44,10 @@ def no_such(kind: str, word: str, known: Iterable[str]) -> UsageError:
 
 class ScriptError(GradtraceError):
     """The script cannot be started: missing, unreadable, not Python."""
+
+
+class DocumentError(GradtraceError):
+    """A saved graph that cannot be read: missing, broken, or of a newer gradtrace."""
 
 
 class OutputError(GradtraceError):

@@ -8,16 +8,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from rich.console import Console
 
 from gradtrace import script, streams
-from gradtrace.errors import ExitCode, GradtraceError, OutputError, UsageError, no_such
+from gradtrace.errors import DocumentError, ExitCode, GradtraceError, OutputError, UsageError, no_such
+from gradtrace.model import document
 from gradtrace.model.finding import Ended, Level, Report
 from gradtrace.model.graph import Graph
 
 CHECK_FORMATS = ("text", "json")
+SHOW_FORMATS = ("text", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,16 @@ class Options:
     format: str | None = None
     color: bool | None = None
     debug: bool = False
+
+    @property
+    def saved_graph(self) -> bool:
+        """Whether `show` and `dot` are to read graphs instead of running a script."""
+        return self.module is None and bool(self.words) and self.words[0].endswith(".json")
+
+    @property
+    def named(self) -> str:
+        """What runs, as the user named it."""
+        return self.words[0] if self.module is None and self.words else f"-m {self.module}"
 
     def load(self) -> script.Program:
         if self.module is not None:
@@ -106,10 +118,19 @@ def _by_itself(finish: Callable[[Ended], int]) -> Callable[[Ended], int]:
 
 
 def show(options: Options, wanted: Wanted) -> int:
-    """Prints the graphs as trees; returns the exit code."""
+    """Prints the graphs as trees, or writes them as JSON; returns the exit code."""
+    kind = options.format or _by_ending(options.output, "text", SHOW_FORMATS)
+    if kind not in SHOW_FORMATS:
+        raise UsageError(f"--format {kind}: show writes {' or '.join(SHOW_FORMATS)}")
+
     from gradtrace.renderers import tree
 
-    return _picture(options, wanted, _Out(options), lambda graphs, out: out.captured(lambda c: tree.render(graphs, c)))
+    def draw(graphs: Sequence[Graph], out: _Out, torch: str) -> str:
+        if kind == "json":
+            return document.written(graphs, options.named, torch)
+        return out.captured(lambda console: tree.render(graphs, console))
+
+    return _picture(options, wanted, _Out(options, claim=kind == "json"), draw)
 
 
 def dot(options: Options, wanted: Wanted, forward: bool) -> int:
@@ -120,13 +141,13 @@ def dot(options: Options, wanted: Wanted, forward: bool) -> int:
     direction: dot.Direction = "forward" if forward else "backward"
     if kind in ("dot", "gv"):
         out = _Out(options, claim=options.output is None)
-        return _picture(options, wanted, out, lambda graphs, _: dot.source(graphs, direction))
+        return _picture(options, wanted, out, lambda graphs, *_: dot.source(graphs, direction))
     if options.output is None or kind not in ("svg", "png", "pdf"):
         raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
     path = options.output.absolute()
     dot.require_program(path)
 
-    def draw(graphs: Sequence[Graph], _: _Out) -> None:
+    def draw(graphs: Sequence[Graph], _: _Out, torch: str) -> None:
         if dot.write(dot.source(graphs, direction), path, kind) != "dot":
             streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
 
@@ -153,10 +174,18 @@ def rules(name: str | None, kind: str, color: bool | None) -> int:
     return ExitCode.OK
 
 
-def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Sequence[Graph], _Out], str | None]) -> int:
+#: the graphs, where the result goes, and the version of torch, if it ran
+_Draw: TypeAlias = Callable[[Sequence[Graph], "_Out", str], "str | None"]
+
+
+def _picture(options: Options, wanted: Wanted, out: _Out, draw: _Draw) -> int:
+    if options.saved_graph:
+        graphs = _read_back(options, wanted)
+        out.write(draw(graphs, out, ""))
+        return ExitCode.OK
     program = options.load()
 
-    from gradtrace.watch import Watch
+    from gradtrace.watch import TORCH_VERSION, Watch
     from gradtrace.watch.snapshot import Snapshots
 
     snapshots = Snapshots(
@@ -173,10 +202,31 @@ def _picture(options: Options, wanted: Wanted, out: _Out, render: Callable[[Sequ
         if not graphs:
             streams.tell(snapshots.why_nothing())
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
-        out.write(render(graphs, out))
+        out.write(draw(graphs, out, TORCH_VERSION))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
     return finish(program.run(watch, _by_itself(finish)))
+
+
+def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:
+    name = options.words[0]
+    asked = {
+        "--steps": options.steps,
+        "--tensor": wanted.tensor,
+        "--to-end": wanted.to_end,
+        "arguments": options.words[1:],
+    }
+    if senseless := [option for option, value in asked.items() if value]:
+        raise UsageError(f"{name} is a saved graph, which does not run: it takes no {senseless[0]}")
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+    graphs = document.read(text, name)
+    chosen = [graph for graph in graphs if wanted.line is None or (graph.stack and graph.stack[0].line == wanted.line)]
+    if not chosen:
+        raise UsageError(f"{name} has no graph of line {wanted.line}")
+    return chosen
 
 
 def _by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:

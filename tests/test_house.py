@@ -31,7 +31,7 @@ FLOORS = {
     "streams": 1,
     "tracebacks": 1,
     "model": 0,
-    "errors": 0,
+    "errors": -1,
     "": 0,
 }
 #: rooms of one floor that may see each other

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,11 +74,11 @@ class Runner:
     patch: pytest.MonkeyPatch
     capture: pytest.CaptureFixture[str]
 
-    def __call__(self, source: str, *options: str, command: str = "show") -> Shown:
+    def __call__(self, source: str, *options: str, command: str = "show", of: str = "train.py") -> Shown:
         result = self.directory / ("result.dot" if command == "dot" else "result")
         result.unlink(missing_ok=True)
         (self.directory / "train.py").write_text(source)
-        self.patch.setattr(sys, "argv", ["gradtrace", command, "-o", str(result), *options, "train.py"])
+        self.patch.setattr(sys, "argv", ["gradtrace", command, "-o", str(result), *options, of])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         out, err = self.capture.readouterr()
@@ -243,6 +245,59 @@ print("step ")
         assert show(TRAIN).status == 0
 
 
+CALLS = """\
+import torch
+from torch import nn
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(2, 2)
+    def forward(self, x):
+        return Scale.apply(self.lin(x)) + x
+
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+        self.last = nn.Linear(2, 1)
+        self.last.forward = lambda x: x.sum() * self.last.weight.sum()
+    def forward(self, x):
+        for _ in range(3):
+            x = self.block(x)
+        return self.last(x)
+
+net = Plain()
+loss = net(torch.ones(2))
+loss.backward()
+"""
+
+
+class TestModuleCalls:
+    def test_are_told_apart_and_nested(self, show: Runner) -> None:
+        show(CALLS, "-o", "graph.json")
+        graph = json.loads((show.directory / "graph.json").read_text())["graphs"][0]
+        assert [(call["kind"], call["path"], call.get("inside", 0)) for call in graph["calls"]] == [
+            ("Plain", "", 0),
+            *(pair for number in (2, 4, 6) for pair in (("Block", "block", 1), ("Linear", "block.lin", number))),
+            ("Linear", "last", 1),
+        ]
+        ran_in = {node["op"]: [] for node in graph["nodes"]}
+        for node in graph["nodes"]:
+            ran_in[node["op"]].append(node.get("call"))
+        assert ran_in["AddBackward0"] == [6, 4, 2]
+        assert ran_in["ScaleBackward"] == [6, 4, 2], "no call of torch made them"
+        assert ran_in["MulBackward0"] == [8]
+
+
 class TestDot:
     @pytest.mark.parametrize(
         ("options", "clusters"),
@@ -257,3 +312,96 @@ class TestDot:
 
     def test_is_the_same_in_each_run(self, show: Runner) -> None:
         assert show(TRAIN, command="dot").text == show(TRAIN, command="dot").text
+
+
+class TestJson:
+    @pytest.fixture
+    def saved(self, show: Runner) -> str:
+        """The graphs of TRAIN in a file, whose script is then gone."""
+        show(TRAIN, "-o", "graph.json")
+        return "graph.json"
+
+    @pytest.mark.parametrize("command", ["show", "dot"])
+    def test_is_read_back_and_gives_the_same(self, command: str, saved: str, show: Runner) -> None:
+        once = show(TRAIN, command=command).text
+        again = show("raise SystemExit('runs')", command=command, of=saved)
+        assert (again.text, again.err, again.status) == (once, "", 0)
+
+    def test_is_written_again_as_it_was(self, saved: str, show: Runner) -> None:
+        before = (show.directory / saved).read_text()
+        show("", "-o", "other.json", of=saved)
+        other = json.loads((show.directory / "other.json").read_text())
+        assert other["graphs"] == json.loads(before)["graphs"]
+        assert other["sites"] == json.loads(before)["sites"]
+
+    def test_says_what_the_graph_is(self, saved: str, show: Runner) -> None:
+        document = json.loads((show.directory / saved).read_text())
+        first = document["graphs"][0]
+        tanh = next(node for node in first["nodes"] if node["op"] == "TanhBackward0")
+        site = document["sites"][tanh["stack"][0]]
+        call = next(call for call in first["calls"] if call["kind"] == "Linear")
+        linear = next(node for node in first["nodes"] if node["op"] == "AddmmBackward0")
+        assert (document["format"], document["version"]) == ("gradtrace.graphs", 1)
+        assert (site["path"], site["line"], site["text"]) == ("train.py", 10, "return torch.tanh(self.inner(x))")
+        assert (site["column"], site["function"]) == (16, "Cell.forward")
+        assert (call["path"], linear["call"]) == ("inner", call["number"])
+        assert linear["made"] < tanh["made"]
+        assert {"user": tanh["id"], "source": linear["id"], "input": 0} in first["edges"]
+
+    def test_comes_to_a_clean_stdout(self, show: Runner, tmp_path: Path) -> None:
+        (tmp_path / "train.py").write_text("print('words')\n" + REMAINS)
+        done = subprocess.run(
+            [sys.executable, "-m", "gradtrace", "show", "--format", "json", "train.py"], capture_output=True, text=True
+        )
+        assert (len(json.loads(done.stdout)["graphs"]), done.stderr) == (2, "words\n")
+
+    def test_needs_no_torch_to_be_read(self, saved: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-X", "importtime", "-m", "gradtrace", "show", saved], capture_output=True, text=True
+        )
+        assert done.returncode == 0
+        assert "TanhBackward0" in done.stdout
+        assert not re.search(r"\| +torch$", done.stderr, re.MULTILINE)
+
+    @pytest.mark.parametrize(
+        ("options", "told"),
+        [
+            (["--steps", "1"], "takes no --steps"),
+            (["--tensor", "loss"], "takes no --tensor"),
+            (["--line", "999"], "has no graph of line 999"),
+            (["--format", "xml"], "show writes text or json"),
+        ],
+    )
+    def test_takes_no_options_of_a_run(self, options: list[str], told: str, saved: str, show: Runner) -> None:
+        shown = show("", *options, of=saved)
+        assert told in shown.err
+        assert (shown.err.count("\n"), shown.status) == (1, 2)
+
+    def test_one_line_is_chosen(self, saved: str, show: Runner) -> None:
+        assert show("", "--line", str(SECOND), of=saved).places == [SECOND]
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            (lambda text: text[:-20], "is no JSON"),
+            (lambda text: text.replace("gradtrace.graphs", "gradtrace.check"), "holds no graphs"),
+            (lambda text: "[1]", "holds no graphs"),
+            (lambda text: text.replace('"version": 1', '"version": 2'), "is of version 2"),
+            (lambda text: text.replace('"roots": [1]', '"roots": [77]'), "is damaged: ValueError: there is no node 77"),
+            (lambda text: text.replace('"user": 1', '"user": 2'), "in a circle"),
+            (lambda text: text.replace('"kind": "op"', '"kind": "opus"'), "is damaged: ValueError"),
+            (lambda text: text.replace('"sites"', '"places"'), "is damaged: KeyError: 'sites'"),
+        ],
+    )
+    def test_that_is_broken_is_told_in_a_line(
+        self, change: Callable[[str], str], told: str, saved: str, show: Runner
+    ) -> None:
+        path = show.directory / saved
+        path.write_text(change(path.read_text()))
+        shown = show("", of=saved)
+        assert told in shown.err
+        assert (shown.err.count("\n"), shown.status) == (1, 2)
+
+    def test_that_is_missing_is_told(self, show: Runner) -> None:
+        shown = show("", of="missing.json")
+        assert (shown.err, shown.status) == ("gradtrace: cannot read missing.json: No such file or directory\n", 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -48,6 +48,24 @@ class Saved:
     tensor: TensorFact
     bytes: int
     state: SavedState = SavedState.HELD
+    #: number of the memory it lies in, equal for tensors that share it, and the bytes of all of it; 0 where unknown
+    storage: int = 0
+    storage_bytes: int = 0
+    #: the memory is that of a parameter or a module's buffer: it lives without the graph
+    parameter: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of an `nn.Module` whose operations are in the graph. `number` counts from 1 in order of the calls."""
+
+    number: int
+    #: `encoder.layers.2`
+    path: str
+    #: its class: `TransformerEncoderLayer`
+    kind: str
+    #: number of the call inside which it ran; 0 for none
+    inside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +92,10 @@ class Node:
     #: what is special: "freed", "modified in place", "in-place", "view", "custom Function", "checkpoint",
     #: "double backward", "hook"
     tags: tuple[str, ...] = ()
+    #: number of the innermost module call it ran in; 0 for none
+    call: int = 0
+    #: its place in the order in which operations were made; 0 for what is none
+    made: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +125,8 @@ class Graph:
     create_graph: bool = False
     #: facts that do not fit a node, in the user's words ("only the first 100000 nodes are shown")
     remarks: tuple[str, ...] = field(default=())
+    #: the module calls that nodes ran in, in the order of their numbers
+    calls: tuple[Call, ...] = ()
 
     @cached_property
     def by_id(self) -> Mapping[int, Node]:
@@ -140,16 +164,28 @@ class Graph:
         return sum(saved.bytes for node in self.nodes for saved in node.saved if saved.state is not SavedState.FREED)
 
     @cached_property
-    def depth(self) -> int:
-        """Nodes on the longest path from a root to a leaf, both counted. No recursion: graphs are deep."""
+    def order(self) -> Sequence[int]:
+        """All nodes, users before what they read; fewer where edges lead in a circle. No recursion: graphs are deep."""
         waiting = dict(self.uses)
-        level = {node.id: 1 for node in self.nodes}
         ready = [node.id for node in self.nodes if not waiting.get(node.id)]
+        found = []
         while ready:
-            user = ready.pop()
-            for edge in self.inputs.get(user, ()):
-                level[edge.source] = max(level[edge.source], level[user] + 1)
+            found.append(ready.pop())
+            for edge in self.inputs.get(found[-1], ()):
                 waiting[edge.source] -= 1
                 if not waiting[edge.source]:
                     ready.append(edge.source)
+        return found
+
+    @property
+    def is_acyclic(self) -> bool:
+        return len(self.order) == len(self.nodes)
+
+    @cached_property
+    def depth(self) -> int:
+        """Nodes on the longest path from a root to a leaf, both counted."""
+        level = {node.id: 1 for node in self.nodes}
+        for user in self.order:
+            for edge in self.inputs.get(user, ()):
+                level[edge.source] = max(level[edge.source], level[user] + 1)
         return max(level.values(), default=0)

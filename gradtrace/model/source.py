@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeGuard
@@ -49,9 +49,19 @@ def _index(path: str) -> _Index | None:
         return None
 
 
+#: lines that came with a saved graph: the file may have changed since, or lie on another machine
+_recalled: dict[tuple[str, int], str] = {}
+
+
+def recall(lines: Mapping[tuple[str, int], str]) -> None:
+    """From here on these are the texts of these lines, whatever the files say."""
+    _recalled.update(lines)
+
+
 def line_text(path: str, line: int) -> str:
     """The source line without its indentation and line end; empty where it cannot be read."""
-    return linecache.getline(path, line).strip()
+    known = _recalled.get((path, line))
+    return linecache.getline(path, line).strip() if known is None else known
 
 
 def statement(path: str, line: int) -> ast.stmt | None:

@@ -7,7 +7,7 @@ are wanted; that is too dear for `check`, which does without.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
@@ -21,8 +21,8 @@ from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
 from gradtrace.watch import names, walk
 from gradtrace.watch.backward import FREED, BackwardCall
+from gradtrace.watch.calls import ModuleCalls
 from gradtrace.watch.cuts import Cuts
-from gradtrace.watch.frames import MODULE_CALL
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.session import Session
 
@@ -48,9 +48,8 @@ class _Made:
     function: str
     #: the number after that of the last node it made
     end: int
-    #: identity of the outermost module that was running, and the path below it
-    outermost: int
-    path: str
+    #: number of the innermost module call it ran in
+    call: int
     inputs: tuple[_Input, ...]
 
 
@@ -66,7 +65,7 @@ class Snapshots(Observer):
         self._seen: set[tuple[str, int]] = set()
         self._starts: list[int] = []
         self._made: list[_Made] = []
-        self._paths: dict[int, dict[int, str]] = {}
+        self.calls = ModuleCalls()
 
     def attach(self, session: Session, cuts: Cuts) -> None:
         super().__init__(session)
@@ -86,10 +85,10 @@ class Snapshots(Observer):
         return self._note
 
     def _note(self, call: TorchCall) -> None:
-        outermost, path = self._module(call.frame)
+        running = self.calls.innermost(call.frame)
         inputs = tuple(self._inputs(call))
         self._starts.append(call.before)
-        self._made.append(_Made(getattr(call.func, "__name__", ""), call.after, outermost, path, inputs))
+        self._made.append(_Made(getattr(call.func, "__name__", ""), call.after, running, inputs))
         if len(self._starts) >= 2 * _KEEP:
             del self._starts[:_KEEP], self._made[:_KEEP]
 
@@ -111,24 +110,8 @@ class Snapshots(Observer):
         if frame is None:
             return []
         scope = names.variables(frame)
-        reads = sorted(source.reads(frames.stack(frame)[0]), key=len)
+        reads = sorted(source.reads(frames.stack(frame)[0]), key=lambda text: (len(text), text))
         return [(text, names.value_of(text, scope, frame.f_globals)) for text in reads]
-
-    def _module(self, frame: FrameType | None) -> tuple[int, str]:
-        """The identity of the outermost module whose call is on the stack, and the path from it to the innermost
-        one."""
-        modules: list[torch.nn.Module] = []
-        while frame is not None:
-            if frame.f_code is MODULE_CALL:
-                modules.append(names.variables(frame)["self"])
-            frame = frame.f_back
-        if not modules:
-            return 0, ""
-        outermost, innermost = modules[-1], modules[0]
-        known = self._paths.get(id(outermost), {})
-        if id(innermost) not in known:
-            known = self._paths[id(outermost)] = {id(one): path for path, one in outermost.named_modules()}
-        return id(outermost), known.get(id(innermost), type(innermost).__name__)
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if not call.stack:
@@ -177,21 +160,31 @@ class Snapshots(Observer):
     ) -> Graph:
         with torch._C.DisableTorchFunction():
             found = list(names.everything(frame, self.session.frames))
-            picture = _Picture(self.session, self._made_at, found)
-            graph = picture.of(outputs, root)
-        return Graph(*graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
+            graph = _Picture(self, found).of(outputs, root)
+        return replace(graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
 
-    def _made_at(self, number: int) -> _Made | None:
+    def made_at(self, number: int) -> _Made | None:
         at = bisect_right(self._starts, number) - 1
         return self._made[at] if at >= 0 and number < self._made[at].end else None
+
+    def call_at(self, number: int) -> int:
+        """The innermost module call that a node was made in; for a node that no torch call made, the one around both
+        neighbours."""
+        at = bisect_right(self._starts, number) - 1
+        if at >= 0 and number < self._made[at].end:
+            return self._made[at].call
+        around = self._made[max(at, 0) : at + 2]
+        return self.calls.common(around[0].call, around[1].call) if len(around) == 2 and at >= 0 else 0
 
 
 class _Picture:
     """One graph being drawn."""
 
-    def __init__(self, session: Session, made_at: Callable[[int], _Made | None], named: list[tuple[str, Any]]) -> None:
-        self.session = session
-        self._made_at = made_at
+    def __init__(self, snapshots: Snapshots, named: list[tuple[str, Any]]) -> None:
+        self.session = snapshots.session
+        self._made_at = snapshots.made_at
+        self._call_at = snapshots.call_at
+        self._calls = snapshots.calls
         self._modules = {id(one): name for name, one in reversed(named) if isinstance(one, torch.nn.Module)}
         pairs = [(name, one) for name, one in named if isinstance(one, torch.Tensor)]
         self._leaf_names = {id(tensor): name for name, tensor in reversed(pairs)}
@@ -199,11 +192,12 @@ class _Picture:
             (tensor.grad_fn, tensor.output_nr): (name, tensor) for name, tensor in reversed(pairs) if _has_graph(tensor)
         }
         self._ids: dict[Any, int] = {}
+        self._rank: dict[int, int] = {}
         self._nodes: list[Node] = []
         self._edges: list[Edge] = []
         self._users: dict[Any, list[Any]] = {}
 
-    def of(self, outputs: Sequence[Any], root: str) -> tuple[tuple[int, ...], tuple[Node, ...], tuple[Edge, ...]]:
+    def of(self, outputs: Sequence[Any], root: str) -> Graph:
         roots = walk.roots_of(outputs)
         order = self._walk(roots)
         last = self._last_of_calls(order)
@@ -221,10 +215,20 @@ class _Picture:
             if made is not None:
                 free = [number for number, (child, _) in enumerate(inputs) if child is None]
                 fresh = self._add_constants(at, made, free, len(inputs), fresh)
+        operations = [node for node in order if type(node) is not walk.ACCUMULATE]
+        running = {node: self._call_at(node._sequence_nr()) for node in operations}
+        self._rank = {number: rank for rank, number in enumerate(sorted(n._sequence_nr() for n in operations), 1)}
+        calls = self._calls.described(set(running.values()), self._modules)
+        paths = {call.number: call.path for call in calls}
         constants = self._nodes
-        self._nodes = [self._node(node, root_values.get(node), root) for node in order] + constants
+        self._nodes = [
+            self._node(node, root_values.get(node), root, running.get(node, 0), paths) for node in order
+        ] + constants
         walk.keep(order)
-        return tuple(dict.fromkeys(self._ids[node] for node in roots)), tuple(self._short_names()), tuple(self._edges)
+        ids = tuple(dict.fromkeys(self._ids[node] for node in roots))
+        return _with_short_names(
+            Graph(ids, tuple(self._nodes), tuple(self._edges), calls=calls), self._modules.values()
+        )
 
     def _walk(self, roots: Sequence[Any]) -> list[Any]:
         order: list[Any] = []
@@ -270,7 +274,7 @@ class _Picture:
             self._nodes.append(Node(fresh, Kind.CONSTANT, cut.behind, cut.source, (TensorFact(cut.shape),)))
         return fresh
 
-    def _node(self, node: Any, output: Any, root: str) -> Node:
+    def _node(self, node: Any, output: Any, root: str, call: int, paths: Mapping[int, str]) -> Node:
         if type(node) is walk.ACCUMULATE:
             return self._leaf(node)
         number = node._sequence_nr()
@@ -290,10 +294,12 @@ class _Picture:
                 TensorFact(tuple(one.shape), _short(one.dtype), str(one.device)) for one in node._input_metadata
             ),
             stack=stack,
-            module=self._module(made),
+            module=paths.get(call, ""),
             saved=saved,
             value=_value(output),
             tags=tags,
+            call=call if call in paths else 0,
+            made=self._rank[number],
         )
 
     def _assigned(self, node: Any, stack: Stack) -> str | None:
@@ -314,31 +320,30 @@ class _Picture:
         name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
         return Node(self._ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
 
-    def _module(self, made: _Made | None) -> str:
-        if made is None or not made.outermost:
-            return ""
-        root = self._modules.get(made.outermost, "")
-        return ".".join(part for part in (root, made.path) if part)
 
-    def _short_names(self) -> Iterable[Node]:
-        """Where all modules and parameters hang on one variable (`model.`), names go without it."""
-        paths = [node.module for node in self._nodes if node.module]
-        roots = {name for name in self._modules.values() if any(_below(path, name) for path in paths)}
-        outer = {name for name in roots if not any(_below(name, other) and name != other for other in roots)}
-        prefix = next(iter(outer), "")
-        short = [path.removeprefix(f"{prefix}.") for path in paths]
-        if len(outer) != 1 or "." in prefix or any(path[0].isdigit() for path in short):
-            return self._nodes
-        return [_without(node, f"{prefix}.") for node in self._nodes]
+def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
+    """Where all modules and parameters hang on one variable (`model.`), names go without it."""
+    paths = [call.path for call in graph.calls]
+    roots = {name for name in modules if any(_below(path, name) for path in paths)}
+    outer = {name for name in roots if not any(_below(name, other) and name != other for other in roots)}
+    prefix = next(iter(outer), "")
+    if len(outer) != 1 or "." in prefix or any(path.removeprefix(f"{prefix}.")[:1].isdigit() for path in paths):
+        return graph
+    calls = tuple(replace(call, path=_shorter(call.path, prefix)) for call in graph.calls)
+    return replace(graph, nodes=tuple(_without(node, prefix) for node in graph.nodes), calls=calls)
 
 
 def _below(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root}.")
 
 
+def _shorter(path: str, prefix: str) -> str:
+    return "" if path == prefix else path.removeprefix(f"{prefix}.")
+
+
 def _without(node: Node, prefix: str) -> Node:
-    name = node.name.removeprefix(prefix) if node.name and node.kind is Kind.LEAF else node.name
-    module = node.module.removeprefix(prefix) if node.module != prefix[:-1] else ""
+    name = node.name.removeprefix(f"{prefix}.") if node.name and node.kind is Kind.LEAF else node.name
+    module = _shorter(node.module, prefix)
     return node if (name, module) == (node.name, node.module) else replace(node, name=name, module=module)
 
 

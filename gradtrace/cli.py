@@ -148,7 +148,8 @@ def show(
 
     Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
     """
-    from gradtrace.run import Options, Wanted, show
+    from gradtrace.pictures import Wanted, show
+    from gradtrace.run import Options
 
     options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     wanted = Wanted(to_end, tensor, line)
@@ -174,7 +175,8 @@ def dot(
 
     The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
     """
-    from gradtrace.run import Options, Wanted, dot
+    from gradtrace.pictures import Wanted, dot
+    from gradtrace.run import Options
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")

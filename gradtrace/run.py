@@ -8,18 +8,15 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TextIO
 
 from rich.console import Console
 
 from gradtrace import script, streams
-from gradtrace.errors import DocumentError, ExitCode, GradtraceError, OutputError, UsageError, no_such
-from gradtrace.model import document
+from gradtrace.errors import ExitCode, GradtraceError, OutputError, UsageError, no_such
 from gradtrace.model.finding import Ended, Level, Report
-from gradtrace.model.graph import Graph
 
 CHECK_FORMATS = ("text", "json")
-SHOW_FORMATS = ("text", "json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +32,6 @@ class Options:
     debug: bool = False
 
     @property
-    def saved_graph(self) -> bool:
-        """Whether `show` and `dot` are to read graphs instead of running a script."""
-        return self.module is None and bool(self.words) and self.words[0].endswith(".json")
-
-    @property
     def named(self) -> str:
         """What runs, as the user named it."""
         return self.words[0] if self.module is None and self.words else f"-m {self.module}"
@@ -52,22 +44,13 @@ class Options:
         return script.load(self.words[0], self.words[1:])
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which graphs."""
-
-    to_end: bool = False
-    tensor: str | None = None
-    line: int | None = None
-
-
 def check(options: Options, fail_on: Level) -> int:
     """Runs the script and reports its faults; returns the exit code."""
-    kind = options.format or _by_ending(options.output, "text", CHECK_FORMATS)
+    kind = options.format or by_ending(options.output, "text", CHECK_FORMATS)
     if kind not in CHECK_FORMATS:
         raise UsageError(f"--format {kind}: check writes {' or '.join(CHECK_FORMATS)}")
     program = options.load()
-    out = _Out(options, claim=kind == "json")
+    out = Out(options, claim=kind == "json")
 
     # all of it now: later the script's directory comes first on the path
     from gradtrace.renderers import json, text
@@ -92,7 +75,7 @@ def check(options: Options, fail_on: Level) -> int:
         out.write(json.render(report) if kind == "json" else out.captured(lambda console: text.render(report, console)))
         return code
 
-    return finish(program.run(watch, _by_itself(finish)))
+    return finish(program.run(watch, by_itself(finish)))
 
 
 def exit_code(judge: Any, ended: Ended, backward_calls: int, fail_on: Level) -> int:
@@ -104,54 +87,17 @@ def exit_code(judge: Any, ended: Ended, backward_calls: int, fail_on: Level) -> 
     return ExitCode.OK if backward_calls else ExitCode.NOTHING_TO_CHECK
 
 
-def _by_itself(finish: Callable[[Ended], int]) -> Callable[[Ended], int]:
+def by_itself(finish: Callable[[Ended], int]) -> Callable[[Ended], int]:
     """For a script that leaves by `os._exit`: nobody above sees an error then."""
 
-    def finish_by_itself(ended: Ended) -> int:
+    def finishby_itself(ended: Ended) -> int:
         try:
             return finish(ended)
         except GradtraceError as error:
             streams.tell(str(error))
             return ExitCode.ERROR
 
-    return finish_by_itself
-
-
-def show(options: Options, wanted: Wanted) -> int:
-    """Prints the graphs as trees, or writes them as JSON; returns the exit code."""
-    kind = options.format or _by_ending(options.output, "text", SHOW_FORMATS)
-    if kind not in SHOW_FORMATS:
-        raise UsageError(f"--format {kind}: show writes {' or '.join(SHOW_FORMATS)}")
-
-    from gradtrace.renderers import tree
-
-    def draw(graphs: Sequence[Graph], out: _Out, torch: str) -> str:
-        if kind == "json":
-            return document.written(graphs, options.named, torch)
-        return out.captured(lambda console: tree.render(graphs, console))
-
-    return _picture(options, wanted, _Out(options, claim=kind == "json"), draw)
-
-
-def dot(options: Options, wanted: Wanted, forward: bool) -> int:
-    """Writes the graphs as DOT, or draws them; returns the exit code."""
-    from gradtrace.renderers import dot
-
-    kind = _by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
-    direction: dot.Direction = "forward" if forward else "backward"
-    if kind in ("dot", "gv"):
-        out = _Out(options, claim=options.output is None)
-        return _picture(options, wanted, out, lambda graphs, *_: dot.source(graphs, direction))
-    if options.output is None or kind not in ("svg", "png", "pdf"):
-        raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
-    path = options.output.absolute()
-    dot.require_program(path)
-
-    def draw(graphs: Sequence[Graph], _: _Out, torch: str) -> None:
-        if dot.write(dot.source(graphs, direction), path, kind) != "dot":
-            streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
-
-    return _picture(options, wanted, _Out(options), draw)
+    return finishby_itself
 
 
 def rules(name: str | None, kind: str, color: bool | None) -> int:
@@ -164,7 +110,7 @@ def rules(name: str | None, kind: str, color: bool | None) -> int:
     found = [manual for manual in manuals() if name in (None, manual.rule)]
     if not found:
         raise no_such("rule", str(name), (manual.rule for manual in manuals()))
-    out = _Out(Options((), None, color=color))
+    out = Out(Options((), None, color=color))
     if kind == "json":
         out.write(rules.document(found))
     elif name is None:
@@ -174,67 +120,12 @@ def rules(name: str | None, kind: str, color: bool | None) -> int:
     return ExitCode.OK
 
 
-#: the graphs, where the result goes, and the version of torch, if it ran
-_Draw: TypeAlias = Callable[[Sequence[Graph], "_Out", str], "str | None"]
-
-
-def _picture(options: Options, wanted: Wanted, out: _Out, draw: _Draw) -> int:
-    if options.saved_graph:
-        graphs = _read_back(options, wanted)
-        out.write(draw(graphs, out, ""))
-        return ExitCode.OK
-    program = options.load()
-
-    from gradtrace.watch import TORCH_VERSION, Watch
-    from gradtrace.watch.snapshot import Snapshots
-
-    snapshots = Snapshots(
-        stop_when_repeated=not wanted.to_end and wanted.tensor is None, tensor=wanted.tensor, line=wanted.line
-    )
-    watch = Watch(
-        lambda event: None, user_roots=program.roots, stop_after=options.steps, snapshots=snapshots, debug=options.debug
-    )
-
-    def finish(ended: Ended) -> int:
-        graphs = snapshots.graphs
-        for remark in watch.remarks:
-            streams.tell(remark)
-        if not graphs:
-            streams.tell(snapshots.why_nothing())
-            return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
-        out.write(draw(graphs, out, TORCH_VERSION))
-        return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
-
-    return finish(program.run(watch, _by_itself(finish)))
-
-
-def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:
-    name = options.words[0]
-    asked = {
-        "--steps": options.steps,
-        "--tensor": wanted.tensor,
-        "--to-end": wanted.to_end,
-        "arguments": options.words[1:],
-    }
-    if senseless := [option for option, value in asked.items() if value]:
-        raise UsageError(f"{name} is a saved graph, which does not run: it takes no {senseless[0]}")
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise DocumentError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
-    graphs = document.read(text, name)
-    chosen = [graph for graph in graphs if wanted.line is None or (graph.stack and graph.stack[0].line == wanted.line)]
-    if not chosen:
-        raise UsageError(f"{name} has no graph of line {wanted.line}")
-    return chosen
-
-
-def _by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:
+def by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:
     ending = path.suffix.lstrip(".").lower() if path else ""
     return ending if ending in known or (path and default == "dot") else default
 
 
-class _Out:
+class Out:
     """Where the result goes: a file, stdout, or a stdout that the script cannot reach."""
 
     def __init__(self, options: Options, claim: bool = False) -> None:

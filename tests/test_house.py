@@ -21,8 +21,9 @@ MODULES = {
 }
 #: the floor of each room; a room may import from its own modules and from lower floors
 FLOORS = {
-    "__main__": 6,
-    "cli": 5,
+    "__main__": 7,
+    "cli": 6,
+    "pictures": 5,
     "run": 4,
     "rules": 3,
     "renderers": 3,

@@ -1,0 +1,118 @@
+"""`show` and `dot`: graphs of a script that runs, or from a file, on their way to a renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from gradtrace import streams
+from gradtrace.errors import DocumentError, ExitCode, UsageError
+from gradtrace.model import document
+from gradtrace.model.finding import Ended
+from gradtrace.model.graph import Graph
+from gradtrace.run import Options, Out, by_ending, by_itself
+
+SHOW_FORMATS = ("text", "json")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which graphs."""
+
+    to_end: bool = False
+    tensor: str | None = None
+    line: int | None = None
+
+
+def show(options: Options, wanted: Wanted) -> int:
+    """Prints the graphs as trees, or writes them as JSON; returns the exit code."""
+    kind = options.format or by_ending(options.output, "text", SHOW_FORMATS)
+    if kind not in SHOW_FORMATS:
+        raise UsageError(f"--format {kind}: show writes {' or '.join(SHOW_FORMATS)}")
+
+    from gradtrace.renderers import tree
+
+    def draw(graphs: Sequence[Graph], out: Out, torch: str) -> str:
+        if kind == "json":
+            return document.written(graphs, options.named, torch)
+        return out.captured(lambda console: tree.render(graphs, console))
+
+    return _picture(options, wanted, Out(options, claim=kind == "json"), draw)
+
+
+def dot(options: Options, wanted: Wanted, forward: bool) -> int:
+    """Writes the graphs as DOT, or draws them; returns the exit code."""
+    from gradtrace.renderers import dot
+
+    kind = by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
+    direction: dot.Direction = "forward" if forward else "backward"
+    if kind in ("dot", "gv"):
+        out = Out(options, claim=options.output is None)
+        return _picture(options, wanted, out, lambda graphs, *_: dot.source(graphs, direction))
+    if options.output is None or kind not in ("svg", "png", "pdf"):
+        raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
+    path = options.output.absolute()
+    dot.require_program(path)
+
+    def draw(graphs: Sequence[Graph], _: Out, torch: str) -> None:
+        if dot.write(dot.source(graphs, direction), path, kind) != "dot":
+            streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
+
+    return _picture(options, wanted, Out(options), draw)
+
+
+#: the graphs, where the result goes, and the version of torch, if it ran
+_Draw: TypeAlias = Callable[[Sequence[Graph], "Out", str], "str | None"]
+
+
+def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
+    if options.module is None and options.words and options.words[0].endswith(".json"):
+        graphs = _read_back(options, wanted)
+        out.write(draw(graphs, out, ""))
+        return ExitCode.OK
+    program = options.load()
+
+    from gradtrace.watch import TORCH_VERSION, Watch
+    from gradtrace.watch.snapshot import Snapshots
+
+    snapshots = Snapshots(
+        stop_when_repeated=not wanted.to_end and wanted.tensor is None, tensor=wanted.tensor, line=wanted.line
+    )
+    watch = Watch(
+        lambda event: None, user_roots=program.roots, stop_after=options.steps, snapshots=snapshots, debug=options.debug
+    )
+
+    def finish(ended: Ended) -> int:
+        graphs = snapshots.graphs
+        for remark in watch.remarks:
+            streams.tell(remark)
+        if not graphs:
+            streams.tell(snapshots.why_nothing())
+            return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
+        out.write(draw(graphs, out, TORCH_VERSION))
+        return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
+
+    return finish(program.run(watch, by_itself(finish)))
+
+
+def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:
+    name = options.words[0]
+    asked = {
+        "--steps": options.steps,
+        "--tensor": wanted.tensor,
+        "--to-end": wanted.to_end,
+        "arguments": options.words[1:],
+    }
+    if senseless := [option for option, value in asked.items() if value]:
+        raise UsageError(f"{name} is a saved graph, which does not run: it takes no {senseless[0]}")
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DocumentError(f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from None
+    graphs = document.read(text, name)
+    chosen = [graph for graph in graphs if wanted.line is None or (graph.stack and graph.stack[0].line == wanted.line)]
+    if not chosen:
+        raise UsageError(f"{name} has no graph of line {wanted.line}")
+    return chosen

@@ -14,7 +14,6 @@ from typer.core import TyperCommand
 
 from gradtrace import __version__
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
-from gradtrace.model.finding import Level
 from gradtrace.streams import tell
 
 _EPILOG = """
@@ -116,18 +115,41 @@ def check(
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
-    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
-    output: Output = None,
-    fail_on: Annotated[str, typer.Option(help="The lowest level that fails: error, warning or note.")] = "warning",
+    select: Annotated[list[str] | None, typer.Option(help="Judge by these rules alone [default: all].")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Leave these rules out [default: none].")] = None,
+    level: Annotated[
+        list[str] | None, typer.Option(metavar="RULE=LEVEL", help="How bad findings of a rule are.")
+    ] = None,
+    fail_on: Annotated[
+        str | None, typer.Option(help="The lowest level that fails: error, warning or note [default: warning].")
+    ] = None,
+    baseline: Annotated[Path | None, typer.Option(help="Findings in this file are known, and do not count.")] = None,
+    write_baseline: Annotated[
+        bool, typer.Option("--write-baseline", help="Write what is found to --baseline.")
+    ] = False,
+    format: Annotated[
+        str | None, typer.Option(help="What stdout gets: text or json [default: text, or nothing beside -o].")
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("-o", "--output", help="Write to this file, as its ending says: .txt, .json; as --format else."),
+    ] = None,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """Run the script and report every gradient fault, with the line that caused it and the mend."""
-    from gradtrace.run import Options, check
+    """Run the script and report every gradient fault, with the line that caused it and the mend.
 
-    options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
-    level = _level(fail_on)
-    ctx.obj.append(_Job(lambda: check(options, level), debug))
+    --select, --ignore, --level and -o may be repeated; rules may also be separated by commas. What is not said here is
+    looked up below [tool.gradtrace] in the nearest pyproject.toml, from the script's directory upwards.
+    """
+    from gradtrace.check import Wishes, check
+    from gradtrace.run import Options
+
+    options = Options(words or [], module, steps=steps, color=color, debug=debug)
+    wishes = Wishes(
+        select or [], ignore or [], fail_on, level or [], baseline, write_baseline, format=format, outputs=output or []
+    )
+    ctx.obj.append(_Job(lambda: check(options, wishes), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)
@@ -193,17 +215,10 @@ def rules(
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """List all rules, or print the manual of one: what it finds, why that bites, and how to mend it."""
+    """List all rules, or print the manual of one: what it finds, why that bites, and how to mend or silence it."""
     from gradtrace.run import rules
 
     ctx.obj.append(_Job(lambda: rules(name, format, color), debug))
-
-
-def _level(name: str) -> Level:
-    try:
-        return Level[name.upper()]
-    except KeyError:
-        raise UsageError(f"--fail-on {name}: the levels are error, warning and note") from None
 
 
 def main() -> None:

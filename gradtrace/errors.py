@@ -3,7 +3,7 @@
     GradtraceError          exit code 2: gradtrace could not do what was asked
     ├── UsageError          an option or argument that cannot be meant
     ├── ScriptError         the script cannot be started: missing, unreadable, not Python
-    ├── DocumentError       a saved graph that cannot be read
+    ├── DocumentError       a file that it was given cannot be used: saved graph, settings, baseline, recording
     └── OutputError         the result cannot be written or drawn: no `dot` program, unwritable file
 
 The message is one line for the user: what happened, where, what to do.
@@ -47,7 +47,8 @@ class ScriptError(GradtraceError):
 
 
 class DocumentError(GradtraceError):
-    """A saved graph that cannot be read: missing, broken, or of a newer gradtrace."""
+    """A file that gradtrace was given cannot be used (a saved graph, settings, a baseline, a recording): missing, broken
+    or of a newer gradtrace."""
 
 
 class OutputError(GradtraceError):

@@ -12,7 +12,8 @@ from gradtrace.errors import DocumentError, ExitCode, UsageError
 from gradtrace.model import document
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
-from gradtrace.run import Options, Out, by_ending, by_itself
+from gradtrace.output import Out
+from gradtrace.run import Options, by_ending, by_itself
 
 SHOW_FORMATS = ("text", "json")
 
@@ -37,9 +38,9 @@ def show(options: Options, wanted: Wanted) -> int:
     def draw(graphs: Sequence[Graph], out: Out, torch: str) -> str:
         if kind == "json":
             return document.written(graphs, options.named, torch)
-        return out.captured(lambda console: tree.render(graphs, console))
+        return out.paper.printed(lambda console: tree.render(graphs, console))
 
-    return _picture(options, wanted, Out(options, claim=kind == "json"), draw)
+    return _picture(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
 
 
 def dot(options: Options, wanted: Wanted, forward: bool) -> int:
@@ -49,7 +50,7 @@ def dot(options: Options, wanted: Wanted, forward: bool) -> int:
     kind = by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
     direction: dot.Direction = "forward" if forward else "backward"
     if kind in ("dot", "gv"):
-        out = Out(options, claim=options.output is None)
+        out = Out(options.output, options.color, claim=options.output is None)
         return _picture(options, wanted, out, lambda graphs, *_: dot.source(graphs, direction))
     if options.output is None or kind not in ("svg", "png", "pdf"):
         raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
@@ -60,7 +61,7 @@ def dot(options: Options, wanted: Wanted, forward: bool) -> int:
         if dot.write(dot.source(graphs, direction), path, kind) != "dot":
             streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
 
-    return _picture(options, wanted, Out(options), draw)
+    return _picture(options, wanted, Out(options.output, options.color), draw)
 
 
 #: the graphs, where the result goes, and the version of torch, if it ran

@@ -111,6 +111,7 @@ class TestDocument:
             "script": "train.py",
             "status": "findings",
             "exit_code": 1,
+            "silenced": [],
             "remarks": [],
             "status of the process": 1,
         }
@@ -142,9 +143,28 @@ class TestDocument:
         done = gradtrace.here("check", "-o", "report.json", gradtrace.write(CLEAN))
         assert done.out == "step 0\nstep 1\nstep 2\nstep 3\n"
 
-    def test_is_what_format_says_whatever_the_ending(self, gradtrace: Runner) -> None:
-        gradtrace.here("check", "--format", "json", "-o", "report.txt", gradtrace.write(CLEAN))
-        assert json.loads((gradtrace.directory / "report.txt").read_text())["exit_code"] == 0
+    @pytest.mark.parametrize(
+        ("options", "written"),
+        [
+            ((), {"stdout": "text"}),
+            (("--format", "json"), {"stdout": "json"}),
+            (("-o", "a.json"), {"a.json": "json"}),
+            (("-o", "a.txt"), {"a.txt": "text"}),
+            (("-o", "a.log"), {"a.log": "text"}),
+            (("-o", "a.json", "-o", "b.txt"), {"a.json": "json", "b.txt": "text"}),
+            (("--format", "text", "-o", "a.JSON"), {"stdout": "text", "a.JSON": "json"}),
+            (("--format", "json", "-o", "a.log"), {"a.log": "json"}),
+            (("--format", "json", "-o", "a.txt"), {"stdout": "json", "a.txt": "text"}),
+        ],
+    )
+    def test_goes_where_it_was_asked_for(
+        self, options: Sequence[str], written: dict[str, str], gradtrace: Runner
+    ) -> None:
+        done = gradtrace.alone("check", *options, gradtrace.write(QUIET))
+        places = {path.name: path.read_text() for path in gradtrace.directory.iterdir() if path.name != "train.py"}
+        places |= {"stdout": done.out} if done.out else {}
+        kinds = {name: "json" if text.startswith("{") else "text" for name, text in places.items()}
+        assert (kinds, done.err, done.status) == (written, "", 1)
 
 
 NOISE = """
@@ -268,10 +288,10 @@ WRONG_USES = [
     (["check", "--steps", "0", "train.py"], "Invalid value for '--steps'"),
     (["check", "--steps", "few", "train.py"], "Invalid value for '--steps'"),
     (["show", "--line", "0", "train.py"], "Invalid value for '--line'"),
-    (["check", "--format", "xml", "train.py"], "gradtrace: --format xml: check writes text or json\n"),
+    (["check", "--format", "xml", "train.py"], "gradtrace: no format is called 'xml'; there are json, text\n"),
     (
         ["check", "--fail-on", "fatal", "train.py"],
-        "gradtrace: --fail-on fatal: the levels are error, warning and note\n",
+        "gradtrace: no level is called 'fatal'; there are error, note, warning\n",
     ),
     (["dot", "--direction", "up", "train.py"], "gradtrace: --direction up: there are only forward and backward\n"),
     (["dot", "-o", "graph.jpg", "train.py"], "gradtrace: -o graph.jpg: dot writes .dot, .svg, .png or .pdf\n"),

@@ -21,16 +21,21 @@ MODULES = {
 }
 #: the floor of each room; a room may import from its own modules and from lower floors
 FLOORS = {
-    "__main__": 7,
-    "cli": 6,
-    "pictures": 5,
-    "run": 4,
+    "__main__": 8,
+    "cli": 7,
+    "check": 6,
+    "pictures": 6,
+    "run": 5,
+    "output": 4,
     "rules": 3,
     "renderers": 3,
     "watch": 2,
     "script": 1,
     "streams": 1,
     "tracebacks": 1,
+    "config": 1,
+    "silence": 1,
+    "baseline": 1,
     "model": 0,
     "errors": -1,
     "": 0,
@@ -40,7 +45,8 @@ NEIGHBOURS = {"script", "streams", "tracebacks"}
 #: who may import what is not ours: the beginnings of module names
 OUTSIDE = {
     "torch": ("gradtrace.watch",),
-    "rich": ("gradtrace.cli", "gradtrace.run", *(f"gradtrace.renderers.{name}" for name in ("text", "tree", "rules"))),
+    "rich": tuple(f"gradtrace.renderers.{name}" for name in ("paper", "text", "tree", "rules")),
+    "tomli": ("gradtrace.config",),
     "graphviz": ("gradtrace.renderers.dot",),
     "typer": ("gradtrace.cli",),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum
 
 from gradtrace.model.site import Site
@@ -41,6 +41,17 @@ class Finding:
     site: Site
     related: tuple[Related, ...] = ()
     occurrences: int = 1
+    #: the error that it explains, "RuntimeError: message", its first line
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Silenced:
+    """A finding that the user does not want to hear of. `how` is "comment" or "baseline"."""
+
+    finding: Finding
+    how: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,4 +78,5 @@ class Report:
     optimizer_steps: int
     exit_code: int
     #: what the reader must know about the watching itself (internal errors, what could not be seen)
-    remarks: tuple[str, ...] = field(default=())
+    remarks: tuple[str, ...] = ()
+    silenced: tuple[Silenced, ...] = ()

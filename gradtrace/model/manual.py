@@ -37,6 +37,18 @@ class Manual:
     good: str
     notes: str
 
+    @property
+    def silence(self) -> tuple[tuple[str, str], ...]:
+        """What to write, and what that leaves out."""
+        return (
+            (
+                f"# gradtrace: ignore[{self.rule}] -- why",
+                "at the end of the line that is reported, or of a related one",
+            ),
+            (f"gradtrace check --ignore {self.rule}", "for one run"),
+            (f'ignore = ["{self.rule}"]', "below [tool.gradtrace] in pyproject.toml, for the project"),
+        )
+
 
 def read(rule: str, level: Level, docstring: str) -> Manual:
     """Reads the parts; one that is missing is empty."""

@@ -9,6 +9,7 @@ from typing import Any
 from gradtrace.errors import ExitCode
 from gradtrace.model.finding import Finding, Report
 from gradtrace.model.site import Site
+from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
 
 _STATUS = {
@@ -19,7 +20,7 @@ _STATUS = {
 }
 
 
-def render(report: Report) -> str:
+def render(report: Report, paper: Paper) -> str:
     """The document, in ASCII alone, so that no stream can refuse it. Lines and columns count from 1."""
     document = {
         "format": "gradtrace.check",
@@ -28,6 +29,10 @@ def render(report: Report) -> str:
         "status": _STATUS[ExitCode(report.exit_code)],
         "exit_code": int(report.exit_code),
         "findings": [_finding(finding) for finding in report.findings],
+        "silenced": [
+            {**_finding(silenced.finding), "silenced_by": silenced.how, "reason": silenced.reason}
+            for silenced in report.silenced
+        ],
         "run": {
             "torch": report.torch,
             "backward_calls": report.backward_calls,

@@ -23,7 +23,7 @@ _CODE = r"`[^`\n]+`"
 
 def document(manuals: Sequence[Manual]) -> str:
     """The manuals as one JSON document, in ASCII."""
-    rows = [{**asdict(manual), "level": str(manual.level)} for manual in manuals]
+    rows = [{**asdict(manual), "level": str(manual.level), "silence": manual.silence[0][0]} for manual in manuals]
     return json.dumps({"format": "gradtrace.rules", "version": 1, "rules": rows}, indent=2)
 
 
@@ -37,13 +37,17 @@ def listing(manuals: Sequence[Manual], console: Console) -> None:
 
 
 def manual(manual: Manual, console: Console) -> None:
-    """What the rule finds, why it bites, a bad and a good example."""
+    """What the rule finds, why it bites, a bad and a good example, and how to silence it."""
     _print(console, Text.assemble((manual.rule, "bold"), "  ", (str(manual.level), _style(manual))))
     _print(console, _prose(manual.summary))
     for heading, body in (("Why it bites", manual.why), ("Bad", manual.bad), ("Good", manual.good)):
         _print(console, Text(f"\n{heading}", "bold"))
         _print(console, _prose(body), _INDENT)
-    _print(console, _prose(f"\n{manual.notes}"))
+    _print(console, _prose(f"\n{manual.notes}\n"))
+    _print(console, Text("How to silence it", "bold"))
+    for what, where in manual.silence:
+        _print(console, Text(what), _INDENT)
+        _print(console, Text(where, "dim"), _INDENT + _INDENT)
 
 
 def _style(manual: Manual) -> str:

@@ -33,6 +33,7 @@ from rich.text import Text
 from gradtrace.errors import ExitCode
 from gradtrace.model.finding import Ended, Finding, Level, Report
 from gradtrace.model.site import Site
+from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import count, file
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
@@ -44,7 +45,12 @@ _NARROWEST = 24
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def render(report: Report, console: Console) -> None:
+def render(report: Report, paper: Paper) -> str:
+    """The page."""
+    return paper.printed(lambda console: draw(report, console))
+
+
+def draw(report: Report, console: Console) -> None:
     """Prints the findings, the remarks and one line that sums up."""
     page = _Page(console)
     for finding in report.findings:
@@ -137,7 +143,8 @@ class _Page:
     def summary(self, report: Report) -> None:
         """What was found, in what run, and how it ended."""
         levels = Counter(finding.level for finding in report.findings)
-        found = ", ".join(count(levels[level], str(level)) for level in sorted(levels, reverse=True))
+        counts = [count(levels[level], str(level)) for level in sorted(levels, reverse=True)]
+        found = ", ".join(counts + [f"{len(report.silenced):,} silenced"] * bool(report.silenced))
         run = f"{count(report.backward_calls, 'backward call')}, {count(report.optimizer_steps, 'optimizer step')}"
         facts = f"{run}, torch {report.torch}"
         ended = _ended(report.ended, self._dots)
@@ -152,7 +159,7 @@ class _Page:
             case ExitCode.OK if worst is Level.NOTE:
                 style, verdict, rest = "bold green", "no gradient faults", f": {found}{'; ' if found else ''}{facts}"
             case _:  # also where faults of this level were asked not to matter
-                style, verdict, rest = _STYLE[worst], found, f"; {facts}"
+                style, verdict, rest = _STYLE[worst], counts[0], f"{found.removeprefix(counts[0])}; {facts}"
         text = Text.assemble((verdict, style), self._plain(f"{rest}; {ended}"))
         for line in self._wrapped(text, 2):
             line.rstrip()

@@ -6,11 +6,11 @@ import importlib
 import inspect
 import pkgutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from gradtrace.model.events import Event
-from gradtrace.model.finding import Finding
+from gradtrace.model.finding import Finding, Level
 from gradtrace.model.manual import Manual, read
 from gradtrace.rules.base import Rule
 
@@ -32,22 +32,28 @@ def manuals() -> tuple[Manual, ...]:
 class Judge:
     """Feeds events to rules and gathers what they find; the same fault at the same line is one finding."""
 
-    def __init__(self, rules: Iterable[Rule] | None = None) -> None:
+    def __init__(self, rules: Iterable[Rule] | None = None, levels: Mapping[str, Level] | None = None) -> None:
         self._rules = [kind() for kind in all_rules()] if rules is None else list(rules)
+        self._levels = levels or {}
         self._findings: dict[tuple[str, str, int], Finding] = {}
-        self._explained: set[str] = set()
 
     def see(self, event: Event) -> None:
+        error = getattr(event, "error", None)
         for rule in self._rules:
             for finding in rule.see(event):
-                self._add(finding)
-                error = getattr(event, "error", None)
-                if error:
-                    self._explained.add(error)
+                self._add(replace(finding, level=self._level(rule, finding), error=error))
 
-    def explains(self, exception: str | None) -> bool:
-        """Whether a finding is about this exception ("RuntimeError: message")."""
-        return exception is not None and exception.splitlines()[0] in self._explained
+    def explains(self, exception: str | None, among: Iterable[Finding] | None = None) -> bool:
+        """Whether a finding, of all or `among` these, is about this exception ("RuntimeError: message")."""
+        findings = self._findings.values() if among is None else among
+        return exception is not None and exception.splitlines()[0] in {finding.error for finding in findings}
+
+    def _level(self, rule: Rule, finding: Finding) -> Level:
+        """The level that the user wants; what the rule itself takes less seriously is not raised."""
+        wanted = self._levels.get(rule.id)
+        if wanted is None:
+            return finding.level
+        return wanted if finding.level >= rule.level else min(finding.level, wanted)
 
     def _add(self, finding: Finding) -> None:
         key = finding.rule, *finding.site.place
@@ -56,7 +62,13 @@ class Judge:
             self._findings[key] = finding
         else:
             worse = finding if finding.level > known.level else known
-            self._findings[key] = replace(worse, occurrences=known.occurrences + finding.occurrences)
+            times = known.occurrences + finding.occurrences
+            self._findings[key] = replace(worse, occurrences=times, error=finding.error or known.error)
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """The rules that have their say."""
+        return frozenset(rule.id for rule in self._rules)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -6,6 +6,7 @@ with Watch(listener) as watch: ...      # events go to the listener; at the end 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -120,6 +121,14 @@ class Watch:
     @property
     def optimizer_steps(self) -> int:
         return self._session.steps
+
+    def user_files(self) -> tuple[str, ...]:
+        """The files of the user's code that were loaded."""
+        files = {getattr(module, "__file__", None) for module in [*sys.modules.values()]}
+        frames = self._session.frames
+        return tuple(
+            sorted({os.path.abspath(file) for file in files if isinstance(file, str) and frames.is_user(file)})
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def report(*findings: Finding, exit_code: int = ExitCode.FINDINGS, how: str = "f
 def printed(what: Report, width: int = 100, encoding: str = "utf-8", **console: Any) -> str:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding, newline="")
-    text.render(what, Console(file=stream, width=width, **console))
+    text.draw(what, Console(file=stream, width=width, **console))
     stream.flush()
     return raw.getvalue().decode(encoding)
 

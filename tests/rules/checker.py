@@ -12,20 +12,21 @@ from typing import Any
 
 import torch
 
-from gradtrace import script
+from gradtrace import script, silence
 from gradtrace.model.finding import Ended, Finding
-from gradtrace.rules import Judge
+from gradtrace.rules import Judge, all_rules
 from gradtrace.watch import Watch
 
 
 def check(path: str) -> dict[str, Any]:
     program = script.load(path, [])
-    judge = Judge()
+    judge, known = Judge(), {rule.id for rule in all_rules()}
     watch = Watch(judge.see, user_roots=program.roots)
     ended = program.run(watch, leave)
     torch.set_grad_enabled(True)
+    findings, _, told = silence.apply(judge.findings, [os.path.abspath(path)], judge.judged, known)
     return {
-        "findings": [as_json(finding) for finding in judge.findings],
+        "findings": [as_json(finding) for finding in findings + told],
         "exception": ended.exception,
         "explained": judge.explains(ended.exception),
         "remarks": watch.remarks,

@@ -1,0 +1,45 @@
+"""What a result is written on: how wide it is, which characters it takes, whether it shows colours."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """`width` in cells; None is that of the terminal."""
+
+    encoding: str = "utf-8"
+    width: int | None = 100
+    color: bool = False
+
+    def printed(self, draw: Callable[[Console], None]) -> str:
+        """What `draw` prints on a console made for this paper."""
+        file = _Encoded(self.encoding)
+        console = Console(
+            file=file,
+            force_terminal=self.color,
+            no_color=not self.color,
+            width=self.width,
+            highlight=False,
+            soft_wrap=False,
+            legacy_windows=False,
+        )
+        draw(console)
+        return file.getvalue()
+
+
+class _Encoded(io.StringIO):
+    """Text in memory that says which encoding it will be written in, so that a renderer knows what it can draw."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding

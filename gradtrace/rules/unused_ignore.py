@@ -1,0 +1,39 @@
+"""A comment that is to silence findings silences nothing.
+
+Why it bites
+    `# gradtrace: ignore` without a rule would hide whatever comes later on that line, so it hides nothing. A misspelt
+    rule, or a comment left behind after the mend, makes readers believe in a fault that is not there, and hides the
+    next one.
+
+Bad
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()  # gradtrace: ignore
+        optimizer.step()
+
+Good
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward(retain_graph=True)  # gradtrace: ignore[unneeded-retain] -- plotted later
+        optimizer.step()
+
+The finding is at the comment. A comment for a rule that does not judge in this run, and any comment for a rule in a run
+that ended early, is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event
+from gradtrace.model.finding import Finding, Level
+from gradtrace.rules.base import Rule
+
+
+class UnusedIgnore(Rule):
+    id = "unused-ignore"
+    level = Level.NOTE
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        """Nothing: comments are looked at when all findings are there."""
+        return ()

@@ -66,7 +66,7 @@ class Calls:
     def _begin(self, frame: Any, outputs: Sequence[Any], args: Any, kwargs: Any) -> BackwardCall:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
-        self._steps.failed()
+        self._steps.failed(frame)
         with torch._C.DisableTorchFunction():
             return BackwardCall(self, self._session, frame, outputs, given)
 

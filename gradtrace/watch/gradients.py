@@ -22,7 +22,7 @@ _NAMES = 6
 class Leaf:
     """The state of one leaf's gradient."""
 
-    __slots__ = ("contributions", "data", "grad_read", "name", "named", "seen", "updated", "used", "used_stack")
+    __slots__ = "contributions data grad_read moved name named seen updated used used_stack".split()
 
     def __init__(self, name: str | None, shape: list[int]) -> None:
         self.named = name is not None
@@ -38,10 +38,13 @@ class Leaf:
         #: where its values lie, and where the user's code has written to them through an alias
         self.data = 0
         self.updated: Stack = ()
+        #: `used` and `used_stack` before an update by hand that may still be taken back
+        self.moved: tuple[int, Stack] | None = None
 
     def clear(self) -> None:
         self.contributions.clear()
         self.used = 0
+        self.moved = None
         # a new gradient may come to lie at the old one's address
         self.seen = None
 
@@ -54,6 +57,8 @@ class Gradients:
         self._leaves: dict[int, Leaf] = {}
         #: leaves whose .grad was read since the last backward call, by where their values lie
         self._reading: dict[int, Leaf] = {}
+        #: leaves of optimizers that were updated by hand, by where their values lie
+        self._moved: dict[int, Leaf] = {}
 
     def known(self, tensor: torch.Tensor) -> Leaf | None:
         leaf = self._leaves.get(id(tensor))
@@ -69,10 +74,29 @@ class Gradients:
         self._reading[leaf.data] = leaf
 
     def alias_of(self, tensor: torch.Tensor) -> Leaf | None:
-        """The leaf whose .grad was read and whose values `tensor` shares."""
-        if not self._reading or tensor.layout is not torch.strided:
+        """The leaf whose .grad was read, or that was updated by hand, and whose values `tensor` shares."""
+        if not (self._reading or self._moved) or tensor.layout is not torch.strided:
             return None
-        return self._reading.get(tensor.data_ptr())
+        where = tensor.data_ptr()
+        return self._reading.get(where) or self._moved.get(where)
+
+    def move(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> None:
+        """An update by hand of what an optimizer holds: an attack on the weights, which is taken back before the step."""
+        before = leaf.moved or (leaf.used, leaf.used_stack)
+        self.mark_used([tensor], stack)
+        leaf.moved = before
+        if tensor.layout is torch.strided:
+            self._moved[tensor.data_ptr()] = leaf
+
+    def take_back(self, leaf: Leaf) -> None:
+        """The values that were there before an update by hand are put back: it has used no gradient."""
+        if leaf.moved is not None:
+            leaf.used, leaf.used_stack = leaf.moved
+            leaf.moved = None
+
+    def settle(self) -> None:
+        """An optimizer made its step: what has been updated by hand stays so."""
+        self._moved.clear()
 
     def before_backward(self, tensor: torch.Tensor, leaf: Leaf) -> None:
         """Forgets the contributions where the gradient was cleared since."""
@@ -115,7 +139,7 @@ class Gradients:
             if tensor.grad is None:
                 leaf.clear()
             elif leaf.contributions:
-                leaf.used, leaf.used_stack = len(leaf.contributions), stack
+                leaf.used, leaf.used_stack, leaf.moved = len(leaf.contributions), stack, None
                 leaf.seen = _seen(tensor.grad)
 
 

@@ -31,6 +31,8 @@ _WRITES = (
 )
 #: what `step(closure)` is given; an object that can be called may be anything, a model for one
 _CLOSURES = FunctionType, MethodType, functools.partial
+#: what torch wraps around every optimizer's step
+_STEP = Optimizer.profile_hook_step(lambda optimizer: None).__code__
 
 
 class Steps:
@@ -126,6 +128,7 @@ class Steps:
         session.stepped(id(optimizer))
         uses = session.gradients.uses(parameters(optimizer))
         session.gradients.mark_used(parameters(optimizer), stack)
+        session.gradients.settle()
         for told in self.told_after:
             session.guarded(told, optimizer, stack)
         session.emit(
@@ -140,9 +143,10 @@ class Steps:
             )
         )
 
-    def failed(self) -> None:
-        """A backward call outside a closure: a step that raised an error has not told us its end."""
-        if self.inside:
+    def failed(self, frame: FrameType | None = None) -> None:
+        """A backward call outside a closure: a step that raised an error has not told us its end; one that takes a second
+        derivative itself is still running in `frame`."""
+        if self.inside and not any(at.f_code is _STEP for at in _outwards(frame)):
             self._depth = 0
             self._set_inside(False)
 
@@ -157,22 +161,29 @@ class Steps:
             self.on_inside(inside)
 
     def written(self, tensor: torch.Tensor, frame: FrameType) -> None:
-        """The user's code wrote to a tensor: to a leaf whose .grad it has read, that is an update by hand."""
+        """The user's code wrote to a tensor: to a leaf whose .grad it has read, that is an update by hand, and the next
+        write takes it back."""
         gradients = self._session.gradients
-        leaf = gradients.known(tensor)
+        known = gradients.known(tensor)
+        leaf = known or gradients.alias_of(tensor)
         if leaf is None:
-            leaf = gradients.alias_of(tensor)
-            if leaf is not None and leaf.grad_read:
-                # the leaf itself is not at hand, only an alias: judged at the next backward call
-                leaf.updated = self._session.frames.stack(frame)
-        elif leaf.grad_read:
+            return
+        if not leaf.grad_read:
+            gradients.take_back(leaf)
+        elif known is None:
+            # the leaf itself is not at hand, only an alias: judged at the next backward call
+            leaf.updated = self._session.frames.stack(frame)
+        else:
             self.update(tensor, leaf, self._session.frames.stack(frame))
 
     def update(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> None:
         gradients = self._session.gradients
         leaf.grad_read = False
         uses: tuple[Use, ...] = gradients.uses([tensor])
-        gradients.mark_used([tensor], stack)
+        if self._session.owned_by(tensor):
+            gradients.move(tensor, leaf, stack)
+        else:
+            gradients.mark_used([tensor], stack)
         self._session.emit(Step(self._session.steps, "", id(leaf), stack, uses))
 
 
@@ -194,6 +205,12 @@ class HandWritten(Observer):
     def _write(self, call: TorchCall) -> None:
         for tensor in tensors_in(call.args[:1]):
             self._steps.written(tensor, call.frame)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 def parameters(optimizer: Optimizer) -> Iterable[torch.Tensor]:

@@ -19,13 +19,14 @@ from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.reach import Reach, fingerprint
 from gradtrace.watch.session import Session
 from gradtrace.watch.steps import parameters
+from gradtrace.watch.yardsticks import yardsticks
 
 Tensor = torch.Tensor
 
 _TURNS = 3
 #: turns after which values are looked at: whoever updates them by hand changes them
 _LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
-#: candidates at a time, searches for names, names told
+#: candidates at a time, searches for names and for what a graph does with them, names told
 _MANY = 4_096
 _SEARCHES = 6
 _NAMES = 6
@@ -69,8 +70,10 @@ class Unowned(Observer):
         #: parameters that somebody else takes care of
         self._meant: set[int] = set()
         self._loaded: set[int] = set()
+        #: parameters of networks whose results others are compared with
+        self._measuring: set[int] = set()
         self._holders = Holders()
-        self._searches_left = _SEARCHES
+        self._searches_left = self._studies_left = _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
         return {Tensor.grad.__get__: self._read, Tensor.copy_: self._copied}  # type: ignore[union-attr]
@@ -102,6 +105,9 @@ class Unowned(Observer):
         if not free or (owned and not any(isinstance(leaf, torch.nn.Parameter) for leaf in owned)):
             return  # what is optimized is no parameter: an input, a latent code
         keys = self.session.owners(owned)
+        if self._studies_left and any(id(leaf) not in self._candidates for leaf in free):
+            self._studies_left -= 1
+            self._measuring |= yardsticks(call.nodes, frozenset(map(id, free)), frozenset(map(id, owned)))
         for leaf in free:
             candidate = self._candidate(leaf, call)
             if candidate is None:
@@ -211,11 +217,16 @@ class Unowned(Observer):
         if one.root and self._has_owned(one.root):
             # left out of the optimizer by choice, unless it was made afterwards
             return "late" if birth and one.made and birth.optimizers >= one.made.order else ""
-        if one.key in self._loaded:
+        if one.key in self._loaded or self._measures(one):
             return ""
         if not one.root and self._holders.above(name):
             return "hidden"
         return "left out" if one.root and birth is not None and birth.own else ""
+
+    def _measures(self, one: _Candidate) -> bool:
+        """Whether the network, or a part of it, is what the results of others are compared with."""
+        roots = self._holders.roots
+        return one.key in self._measuring or any(one.root and roots.get(key) == one.root for key in self._measuring)
 
     def _has_owned(self, root: str) -> bool:
         return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())

@@ -382,9 +382,55 @@ BAD = {
             actor_loss.backward()
             opt_a.step()
     """,
+    "moved by hand and, on the sum, by the optimizer": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(4):
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    p -= 0.05 * p.grad
+            model(torch.randn(8, 3)).pow(2).mean().backward()  # <- stale-grad
+            opt.step()
+            opt.zero_grad()
+    """,
 }
 
 GOOD = {
+    "an attack on the embedding between two backward calls, taken back": """
+        embedding, head = nn.Embedding(9, 4), nn.Linear(4, 2)
+        opt = torch.optim.Adam([*embedding.parameters(), *head.parameters()])
+        for _ in range(4):
+            words, labels = torch.randint(9, (6, 5)), torch.randint(2, (6,))
+            F.cross_entropy(head(embedding(words).mean(1)), labels).backward()
+            weight = embedding.weight
+            backup = weight.data.clone()
+            weight.data.add_(weight.grad / weight.grad.norm())
+            F.cross_entropy(head(embedding(words).mean(1)), labels).backward()
+            weight.data = backup
+            opt.step()
+            opt.zero_grad()
+    """,
+    "a climb in the weights, taken back, and the sum of both gradients": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for turn in range(4):
+            x, climb = torch.randn(8, 3), {}
+            model(x).pow(2).mean().backward()
+            with torch.no_grad():
+                for p in model.parameters():
+                    climb[p] = 0.05 * p.grad / p.grad.norm()
+                    p.add_(climb[p])
+            model(x).pow(2).mean().backward()
+            for p in model.parameters():
+                if turn % 2:
+                    p.data.sub_(climb[p])
+                else:
+                    with torch.no_grad():
+                        p -= climb[p]
+            opt.step()
+            opt.zero_grad()
+    """,
     "zero_grad after the step": """
         model = nn.Linear(3, 1)
         opt = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -90,6 +90,20 @@ BAD = {
             crit(out[:, 0].pow(2).mean(), out[:, 1].pow(2).mean()).backward()
             o.step()
     """,
+    "centres and an encoder of data": """
+        class Centres(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.points = nn.Parameter(torch.randn(3, 8))
+            def forward(self, x, y):
+                return (x - self.points[y]).pow(2).sum(1).mean()
+        front, m, centres = nn.Linear(4, 4), mlp(4, 8), Centres()
+        o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter
+        for _ in range(6):
+            o.zero_grad()
+            centres(m(front(torch.randn(8, 4))), torch.randint(3, (8,))).backward()
+            o.step()
+    """,
     "a layer made at the first forward": """
         class M(nn.Module):
             def __init__(self):
@@ -192,6 +206,24 @@ GOOD = {
         for _ in range(6):
             o.zero_grad()
             F.l1_loss(feat(g(torch.randn(8, 4))), feat(torch.randn(8, 2))).backward()
+            o.step()
+    """,
+    "a random target, and features in which two images are compared": """
+        class Measure(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = mlp(4, 3)
+                self.weight = nn.Linear(3, 1, bias=False)
+            def forward(self, x, y):
+                return self.weight((self.layers(x) - self.layers(y)) ** 2).mean()
+        net, phi, measure = mlp(4, 4), nn.Linear(4, 4), Measure()
+        o = torch.optim.Adam(net.parameters())
+        for i in range(12):
+            x = torch.randn(8, 4)
+            y = net(x)
+            l = F.mse_loss(y, phi(x)) if i < 6 else measure(y, x)
+            o.zero_grad()
+            l.backward()
             o.step()
     """,
     "copies within a meta step": """

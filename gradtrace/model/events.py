@@ -553,6 +553,8 @@ class Collected:
     calls: int
     #: they have the shapes of parameters that an optimizer holds: a copy, a target network
     twin: bool
+    #: their values changed in the meantime: somebody keeps them up with the others
+    written: bool
     #: the step that used the other gradients of these calls
     optimizer: str
     step: Stack

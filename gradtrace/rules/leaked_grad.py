@@ -218,7 +218,8 @@ class LeakedGrad(Rule):
             "have added to them, and nothing ever uses or clears them",
             "compute that part under torch.no_grad(), or set requires_grad_(False) on its parameters",
             (*_entry(one), (event.step, "this step uses only the others")),
-            Level.WARNING,
+            # a network that stays as it is may be there to compare with, and is only run with more effort than needed
+            Level.WARNING if event.written else Level.NOTE,
         )
 
     @staticmethod

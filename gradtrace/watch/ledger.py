@@ -17,6 +17,7 @@ from gradtrace.model.events import Collected, Fed, Given, Unstepped
 from gradtrace.model.site import Stack
 from gradtrace.watch.kinship import Kinship
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
+from gradtrace.watch.reach import LOOKS, fingerprint
 from gradtrace.watch.reading import Readers
 from gradtrace.watch.session import Session
 from gradtrace.watch.steps import Steps, parameters
@@ -75,6 +76,9 @@ class Purse:
     read: bool = False
     #: pending clipping of it, see `Clips`
     clip: Any = None
+    #: of a parameter in no optimizer: its first values, and whether they were seen to change
+    mark: tuple[Any, ...] = ()
+    written: bool = False
 
     @property
     def fresh(self) -> bool:
@@ -189,6 +193,9 @@ class Ledger(Observer):
             if len(purse.calls) > _MOST:
                 del purse.calls[1]
             found.setdefault(purse.group, []).append(purse.name)
+            if not purse.group and not purse.written and purse.count in LOOKS:
+                purse.written = purse.mark != (mark := fingerprint(leaf)) and bool(purse.mark)
+                purse.mark = mark
         own.reach = {group: (tuple(names[:_NAMES]), len(names)) for group, names in found.items()}
         self._wait(own)
 
@@ -431,18 +438,19 @@ class Ledger(Observer):
 
     def _tell_collected(self) -> None:
         nobody: Group = frozenset()
-        kept: dict[int, tuple[Call, int]] = {}
+        kept: defaultdict[int, list[Purse]] = defaultdict(list)
         for purse in self._purses.values():
             if not purse.group and not purse.read and purse.count >= _COLLECTED and purse.calls:
-                last = purse.calls[-1]
-                kept[last.number] = last, max(purse.count, kept.get(last.number, (last, 0))[1])
-        for call, count in kept.values():
+                kept[purse.calls[-1].number].append(purse)
+        for purses in kept.values():
+            call = purses[0].calls[-1]
             users = [key for key in call.taken if self._accounts[key].steps]
             if users and not call.read:
-                given = self._stray(call, nobody)
+                given, count = self._stray(call, nobody), max(purse.count for purse in purses)
                 twin = call.kinship is not None and call.kinship.twin(nobody)
+                written = any(purse.written for purse in purses)
                 account = self._accounts[users[0]]
-                self.session.emit(Collected(given, count, twin, account.name, account.stack))
+                self.session.emit(Collected(given, count, twin, written, account.name, account.stack))
 
     def _stray(self, call: Call, nobody: Group) -> Given:
         names, count = self._names(call, [nobody])

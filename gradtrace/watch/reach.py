@@ -29,7 +29,7 @@ Tensor = torch.Tensor
 #: steps of an optimizer before anything is said of it
 _STEPS = 3
 #: steps after which the values of idle parameters are looked at
-_LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
+LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
 #: calls looked at, walks made and searches for names, at most
 _CALLS = 200_000
 _WALKS = 64
@@ -201,7 +201,7 @@ class Reach(Observer):
             return
         idle = [one for one in parameters(optimizer) if id(one) in group.suspects]
         self._clear([one for one in idle if one.grad is not None or not one.requires_grad])
-        if group.steps in _LOOKS:
+        if group.steps in LOOKS:
             self._clear([one for one in idle if id(one) in group.suspects and self._changed(one)])
         if group.suspects and not group.holders.names and self._searches_left and group.steps <= _STEPS:
             self._searches_left -= 1

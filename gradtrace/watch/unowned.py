@@ -16,7 +16,7 @@ from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.births import Birth, Births, Made
 from gradtrace.watch.holders import Holders, at_line, look
 from gradtrace.watch.observer import Handler, Observer, TorchCall
-from gradtrace.watch.reach import Reach, fingerprint
+from gradtrace.watch.reach import LOOKS, Reach, fingerprint
 from gradtrace.watch.session import Session
 from gradtrace.watch.steps import parameters
 from gradtrace.watch.yardsticks import yardsticks
@@ -24,8 +24,6 @@ from gradtrace.watch.yardsticks import yardsticks
 Tensor = torch.Tensor
 
 _TURNS = 3
-#: turns after which values are looked at: whoever updates them by hand changes them
-_LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
 #: candidates at a time, searches for names and for what a graph does with them, names told
 _MANY = 4_096
 _SEARCHES = 6
@@ -146,7 +144,7 @@ class Unowned(Observer):
             return known
         if birth is not known.birth:
             known.passing, known.birth = True, birth
-        elif known.turns in _LOOKS and fingerprint(leaf) != known.mark:
+        elif known.turns in LOOKS and fingerprint(leaf) != known.mark:
             self._leave(id(leaf))
             self._candidates.pop(key, None)
             return None

@@ -128,6 +128,8 @@ BAD = {
             q_opt.zero_grad()
             loss.backward()  # fault
             q_opt.step()
+            for p, t in zip(q.parameters(), target.parameters()):
+                t.data.mul_(0.9).add_(0.1 * p.data)
         """,
     "teacher_in_the_norm": """
         both = nn.ModuleDict({"big": net(3, 9, 1), "small": net(3, 4, 1)})
@@ -219,6 +221,14 @@ GOOD = {
             with torch.no_grad():
                 weight.sub_(shift)
             opt.step()
+        """,
+    "random_target_of_the_same_shape": """
+        teacher, student = net(3, 4, 1), net(3, 4, 1)
+        s_opt = torch.optim.Adam(student.parameters())
+        for x, _ in data:
+            s_opt.zero_grad()
+            F.mse_loss(student(x), teacher(x)).backward()
+            s_opt.step()
         """,
     "target_without_graph": """
         q, target = net(3, 4, 1), net(3, 4, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from gradtrace.watch import Watch
 
 #: what there is, and the ending of a file that asks for it
-FORMATS = {"text": ".txt", "json": ".json"}
+FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": ""}
 #: those that a script must not print into
-_DOCUMENTS = {"json"}
+_DOCUMENTS = {"json", "sarif", "junit"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,9 @@ class _Verdict:
 
     def __init__(self, settings: Settings, write: bool, known: frozenset[str]) -> None:
         self._known = known
+        # now: the script may change the directory
+        self._root = _root()
+        self._manuals = rules.manuals()
         self._fail_on = settings.fail_on or Level.WARNING
         self._path = settings.baseline
         self._write = write
@@ -94,8 +98,21 @@ class _Verdict:
     def report(self, name: str, judge: Judge, watch: Watch, ended: Ended, torch: str) -> Report:
         findings, silenced = self._judged(judge, watch.user_files(), ended)
         calls, steps = watch.backward_calls, watch.optimizer_steps
-        code = _exit_code(judge, findings, ended, calls, self._fail_on)
-        return Report(name, tuple(findings), ended, torch, calls, steps, code, watch.remarks, tuple(silenced))
+        return Report(
+            name,
+            tuple(findings),
+            ended,
+            torch,
+            calls,
+            steps,
+            _exit_code(judge, findings, ended, calls, self._fail_on),
+            watch.remarks,
+            tuple(silenced),
+            judge.unjudged,
+            tuple(manual for manual in self._manuals if manual.rule in judge.judged),
+            self._fail_on,
+            self._root,
+        )
 
     def _judged(self, judge: Judge, files: Sequence[str], ended: Ended) -> tuple[list[Finding], list[Silenced]]:
         judged = judge.judged if ended.how in ("finished", "exit") and not ended.status else frozenset[str]()
@@ -108,6 +125,12 @@ class _Verdict:
             self._baseline = Baseline.read(self._path)
         new, known = self._baseline.apply(findings)
         return new, silenced + known
+
+
+def _root() -> str:
+    """What paths are told relative to: the checkout in a job of GitHub's, where we are in it; else where we are."""
+    here, checkout = os.getcwd(), os.environ.get("GITHUB_WORKSPACE", "")
+    return checkout if checkout and Path(here).is_relative_to(checkout) else here
 
 
 def _exit_code(judge: Judge, findings: Sequence[Finding], ended: Ended, calls: int, fail_on: Level) -> ExitCode:

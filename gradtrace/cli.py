@@ -128,11 +128,14 @@ def check(
         bool, typer.Option("--write-baseline", help="Write what is found to --baseline.")
     ] = False,
     format: Annotated[
-        str | None, typer.Option(help="What stdout gets: text or json [default: text, or nothing beside -o].")
+        str | None,
+        typer.Option(
+            help="What stdout gets: text, json, sarif, junit or github [default: text, or nothing beside -o]."
+        ),
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write to this file, as its ending says: .txt, .json; as --format else."),
+        typer.Option("-o", "--output", help="Write to this file: .txt, .json, .sarif, .xml (JUnit); else as --format."),
     ] = None,
     color: Color = None,
     debug: Debug = False,

@@ -75,6 +75,7 @@ class TestExitCode:
     ) -> None:
         class Found(Rule):
             id = "found"
+            level = Level.NOTE
 
             def see(self, event: Event) -> Iterable[Finding]:
                 return self.finding(event.stack, "message", "help", level=level) if isinstance(event, Backward) else ()
@@ -104,6 +105,7 @@ class TestDocument:
     def test_says_all(self, gradtrace: Runner) -> None:
         document = gradtrace.document(gradtrace.write(TWICE))
         (finding,) = document.pop("findings")
+        assert {"rule": "late-clip", "why": "no optimizer step was seen"} in document.pop("unjudged")
         assert document.pop("run").keys() == {"torch", "backward_calls", "optimizer_steps", "ended"}
         assert document == {
             "format": "gradtrace.check",
@@ -288,7 +290,10 @@ WRONG_USES = [
     (["check", "--steps", "0", "train.py"], "Invalid value for '--steps'"),
     (["check", "--steps", "few", "train.py"], "Invalid value for '--steps'"),
     (["show", "--line", "0", "train.py"], "Invalid value for '--line'"),
-    (["check", "--format", "xml", "train.py"], "gradtrace: no format is called 'xml'; there are json, text\n"),
+    (
+        ["check", "--format", "xml", "train.py"],
+        "gradtrace: no format is called 'xml'; there are github, json, junit, sarif, text\n",
+    ),
     (
         ["check", "--fail-on", "fatal", "train.py"],
         "gradtrace: no level is called 'fatal'; there are error, note, warning\n",

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from gradtrace.model.site import Site
+
+if TYPE_CHECKING:
+    from gradtrace.model.manual import Manual
 
 
 class Level(IntEnum):
@@ -67,6 +71,33 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """How many backward calls and steps a run must have for a rule to judge."""
+
+    calls: int = 1
+    steps: int = 0
+
+    def unmet(self, calls: int, steps: int) -> str:
+        """What was missing in a run with so many; empty where nothing was."""
+        lacks = ((self.calls, calls, "backward call"), (self.steps, steps, "optimizer step"))
+        return next((_lack(wanted, seen, noun) for wanted, seen, noun in lacks if seen < wanted), "")
+
+
+def _lack(wanted: int, seen: int, noun: str) -> str:
+    if not seen:
+        return f"no {noun} was seen"
+    return f"it takes {wanted} {noun}s, and {seen} {'was' if seen == 1 else 'were'} seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A rule that could not judge, and why: "no optimizer step was seen"."""
+
+    rule: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The result of one `check`."""
 
@@ -80,3 +111,11 @@ class Report:
     #: what the reader must know about the watching itself (internal errors, what could not be seen)
     remarks: tuple[str, ...] = ()
     silenced: tuple[Silenced, ...] = ()
+    #: rules that had too little to judge by, in this run
+    unjudged: tuple[Unjudged, ...] = ()
+    #: the rules that were to judge
+    rules: tuple[Manual, ...] = ()
+    #: findings below this level do not fail
+    fail_on: Level = Level.WARNING
+    #: the directory that paths are told relative to; None for the working directory
+    root: str | None = None

@@ -28,9 +28,9 @@ def render(report: Report, paper: Paper) -> str:
         "script": report.script,
         "status": _STATUS[ExitCode(report.exit_code)],
         "exit_code": int(report.exit_code),
-        "findings": [_finding(finding) for finding in report.findings],
+        "findings": [_finding(finding, report.root) for finding in report.findings],
         "silenced": [
-            {**_finding(silenced.finding), "silenced_by": silenced.how, "reason": silenced.reason}
+            {**_finding(silenced.finding, report.root), "silenced_by": silenced.how, "reason": silenced.reason}
             for silenced in report.silenced
         ],
         "run": {
@@ -39,25 +39,26 @@ def render(report: Report, paper: Paper) -> str:
             "optimizer_steps": report.optimizer_steps,
             "ended": report.ended.how,
         },
+        "unjudged": [{"rule": one.rule, "why": one.why} for one in report.unjudged],
         "remarks": list(report.remarks),
     }
     return json.dumps(document, indent=2)
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: Finding, root: str | None) -> dict[str, Any]:
     site = finding.site
     return {
         "rule": finding.rule,
         "level": str(finding.level),
         "message": finding.message,
         "help": finding.help,
-        **_place(site),
+        **_place(site, root),
         "column": None if site.column is None else site.column + 1,
         "function": site.function,
         "occurrences": finding.occurrences,
-        "related": [{**_place(related.site), "message": related.message} for related in finding.related],
+        "related": [{**_place(related.site, root), "message": related.message} for related in finding.related],
     }
 
 
-def _place(site: Site) -> dict[str, Any]:
-    return {"path": Path(file(site.path)).as_posix(), "line": site.line}
+def _place(site: Site, root: str | None) -> dict[str, Any]:
+    return {"path": Path(file(site.path, root)).as_posix(), "line": site.line}

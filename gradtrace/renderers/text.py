@@ -20,21 +20,20 @@ from __future__ import annotations
 import linecache
 import re
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from textwrap import shorten
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
 from gradtrace.errors import ExitCode
-from gradtrace.model.finding import Ended, Finding, Level, Report
+from gradtrace.model.finding import Finding, Level, Report
 from gradtrace.model.site import Site
 from gradtrace.renderers.paper import Paper
-from gradtrace.renderers.wording import count, file
+from gradtrace.renderers.verdict import verdict
+from gradtrace.renderers.wording import file
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
 _FRAME = "bold blue"
@@ -52,7 +51,7 @@ def render(report: Report, paper: Paper) -> str:
 
 def draw(report: Report, console: Console) -> None:
     """Prints the findings, the remarks and one line that sums up."""
-    page = _Page(console)
+    page = _Page(console, report.root)
     for finding in report.findings:
         page.finding(finding)
     for remark in report.remarks:
@@ -65,8 +64,9 @@ def draw(report: Report, console: Console) -> None:
 class _Page:
     """Lays text out for one console."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, root: str | None) -> None:
         self._console = console
+        self._root = root
         self._encoding = console.encoding or "ascii"
         self._bar = self._or_else("│", "|")
         self._dots = self._or_else("…", "...")
@@ -116,7 +116,7 @@ class _Page:
     def _place(self, margin: int, arrow: str, site: Site, suffix: str = "") -> None:
         column = "" if site.column is None else f":{site.column + 1}"
         function = f" in {site.function}" if site.function and site.function != "<module>" else ""
-        where = self._plain(f"{file(site.path)}:{site.line}{column}")
+        where = self._plain(f"{file(site.path, self._root)}:{site.line}{column}")
         self.line((f"{' ' * margin}{arrow} ", _FRAME), (where, ""), (self._plain(function) + suffix, "dim"))
 
     def _source(self, margin: int, site: Site, mark: str, style: str, label: str = "") -> None:
@@ -142,43 +142,24 @@ class _Page:
 
     def summary(self, report: Report) -> None:
         """What was found, in what run, and how it ended."""
-        levels = Counter(finding.level for finding in report.findings)
-        counts = [count(levels[level], str(level)) for level in sorted(levels, reverse=True)]
-        found = ", ".join(counts + [f"{len(report.silenced):,} silenced"] * bool(report.silenced))
-        run = f"{count(report.backward_calls, 'backward call')}, {count(report.optimizer_steps, 'optimizer step')}"
-        facts = f"{run}, torch {report.torch}"
-        ended = _ended(report.ended, self._dots)
-        worst = max(levels, default=Level.NOTE)
-        match report.exit_code:
-            case ExitCode.SCRIPT_FAILED:
-                style, verdict = "bold red", "the script failed by itself"
-                rest = f": {found or 'no gradient faults until then'}; {facts}"
-            case ExitCode.NOTHING_TO_CHECK:
-                style, verdict = "bold yellow", "nothing to check"
-                rest = ": no backward or autograd.grad call was seen"
-            case ExitCode.OK if worst is Level.NOTE:
-                style, verdict, rest = "bold green", "no gradient faults", f": {found}{'; ' if found else ''}{facts}"
-            case _:  # also where faults of this level were asked not to matter
-                style, verdict, rest = _STYLE[worst], counts[0], f"{found.removeprefix(counts[0])}; {facts}"
-        text = Text.assemble((verdict, style), self._plain(f"{rest}; {ended}"))
+        words, rest = verdict(report, self._dots)
+        text = Text.assemble((words, _verdict_style(report)), self._plain(rest))
         for line in self._wrapped(text, 2):
             line.rstrip()
             self._console.print(line, soft_wrap=True)
 
 
-def _ended(ended: Ended, dots: str) -> str:
-    error = shorten(next(iter((ended.exception or "").splitlines()), ""), 90, placeholder=dots)
-    match ended.how:
-        case "stopped":
-            return "the script was stopped early"
-        case "exit":
-            return f"the script exited with status {ended.status}"
-        case "exception":
-            return f"the script ended with {error}, its traceback is above" if error else "the script failed"
-        case "interrupted" | "killed":
-            return f"the script was {ended.how}"
+def _verdict_style(report: Report) -> str:
+    worst = max((finding.level for finding in report.findings), default=Level.NOTE)
+    match report.exit_code:
+        case ExitCode.SCRIPT_FAILED:
+            return "bold red"
+        case ExitCode.NOTHING_TO_CHECK:
+            return "bold yellow"
+        case ExitCode.OK if worst is Level.NOTE:
+            return "bold green"
         case _:
-            return "the script finished"
+            return _STYLE[worst]
 
 
 @dataclass(frozen=True)

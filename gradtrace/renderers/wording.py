@@ -53,13 +53,13 @@ def shapes(facts: Sequence[TensorFact], device: str = "cpu") -> str:
     return f"{len(words)} outputs {words[0] if len(set(words)) == 1 else ', '.join(words)}".rstrip()
 
 
-def file(path: str) -> str:
-    """A path as the user would type it: relative when below the working directory."""
+def file(path: str, root: str | None = None) -> str:
+    """A path as the user would type it: relative when below `root`, which is the working directory if not given."""
     try:
-        here = os.path.join(os.getcwd(), "")
+        below = os.path.join(root or os.getcwd(), "")
     except OSError:  # the script removed the directory it ran in
         return path
-    return path.removeprefix(here)
+    return path.removeprefix(below)
 
 
 def place(site: Site, main: str | None = None) -> str:

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gradtrace.model.events import Event
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.events import Backward, Event, Step
+from gradtrace.model.finding import Finding, Level, Unjudged
 from gradtrace.model.manual import Manual, read
 from gradtrace.rules.base import Rule
 
@@ -36,8 +36,11 @@ class Judge:
         self._rules = [kind() for kind in all_rules()] if rules is None else list(rules)
         self._levels = levels or {}
         self._findings: dict[tuple[str, str, int], Finding] = {}
+        self._calls = self._steps = 0
 
     def see(self, event: Event) -> None:
+        self._calls += isinstance(event, Backward)
+        self._steps += isinstance(event, Step)
         error = getattr(event, "error", None)
         for rule in self._rules:
             for finding in rule.see(event):
@@ -69,6 +72,13 @@ class Judge:
     def judged(self) -> frozenset[str]:
         """The rules that have their say."""
         return frozenset(rule.id for rule in self._rules)
+
+    @property
+    def unjudged(self) -> tuple[Unjudged, ...]:
+        """The rules for which there was too little to see, and that found nothing."""
+        whys = {rule.id: rule.needs.unmet(self._calls, self._steps) for rule in self._rules}
+        found = {name for name, *_ in self._findings}
+        return tuple(Unjudged(rule, why) for rule, why in whys.items() if why and rule not in found)
 
     @property
     def findings(self) -> tuple[Finding, ...]:

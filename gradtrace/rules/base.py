@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from gradtrace.model.events import Event
-from gradtrace.model.finding import Finding, Level, Related
+from gradtrace.model.finding import Finding, Level, Needs, Related
 from gradtrace.model.site import Stack
 
 
@@ -22,6 +22,8 @@ class Rule(ABC):
     level: ClassVar[Level]
     #: rules that say the same thing less well where they find something at the same line
     covers: ClassVar[frozenset[str]] = frozenset()
+    #: what a run must have for silence to mean that all is well
+    needs: ClassVar[Needs] = Needs()
 
     @abstractmethod
     def see(self, event: Event) -> Iterable[Finding]:

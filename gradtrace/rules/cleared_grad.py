@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from gradtrace.model.events import End, Event, Fed, Given, Unstepped
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import leaves_of
@@ -79,6 +79,7 @@ class _Optimizer:
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
+    needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
         self._of: dict[int, _Optimizer] = {}

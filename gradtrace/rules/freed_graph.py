@@ -31,7 +31,7 @@ from typing import NamedTuple
 
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Event, Reentry
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import Carried, carrier, expression, maker, shared_depth, within
@@ -51,6 +51,7 @@ _PLAIN = _PARTS | frozenset(
 class FreedGraph(Rule):
     id = "freed-graph"
     level = Level.ERROR
+    needs = Needs(calls=2)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Backward):

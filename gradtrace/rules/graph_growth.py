@@ -32,7 +32,7 @@ from collections.abc import Iterable
 
 from gradtrace.model import source
 from gradtrace.model.events import Event, Growth
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 
@@ -40,6 +40,7 @@ from gradtrace.rules.base import Rule
 class GraphGrowth(Rule):
     id = "graph-growth"
     level = Level.WARNING
+    needs = Needs(calls=6)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Growth):

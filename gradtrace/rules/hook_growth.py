@@ -29,7 +29,7 @@ from collections.abc import Iterable
 
 from gradtrace.model import source
 from gradtrace.model.events import Event, HooksGrew
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 
@@ -37,6 +37,7 @@ from gradtrace.rules.base import Rule
 class HookGrowth(Rule):
     id = "hook-growth"
     level = Level.WARNING
+    needs = Needs(calls=6)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, HooksGrew):

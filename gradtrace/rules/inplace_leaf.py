@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, Refused
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.writes import writing
 
@@ -42,6 +42,7 @@ _MENDS = {
 class InplaceLeaf(Rule):
     id = "inplace-leaf"
     level = Level.ERROR
+    needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Refused):

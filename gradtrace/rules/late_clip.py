@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gradtrace.model.events import Clipped, End, Event
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import names_of
@@ -52,6 +52,7 @@ class _Line:
 class LateClip(Rule):
     id = "late-clip"
     level = Level.ERROR
+    needs = Needs(steps=2)
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}

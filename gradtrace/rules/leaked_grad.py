@@ -43,7 +43,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from gradtrace.model.events import Clipped, Collected, End, Event, Fed, Given
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import leaves_of, within
@@ -69,6 +69,7 @@ _TARGET = re.compile(
 class LeakedGrad(Rule):
     id = "leaked-grad"
     level = Level.ERROR
+    needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
         self._after: dict[_Pair, int] = {}

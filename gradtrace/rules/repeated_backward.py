@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Backward, Event
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
 
@@ -31,6 +31,7 @@ from gradtrace.rules.places import expression
 class RepeatedBackward(Rule):
     id = "repeated-backward"
     level = Level.ERROR
+    needs = Needs(calls=2)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Backward) or not event.repeated:

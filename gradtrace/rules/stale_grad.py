@@ -27,7 +27,7 @@ from dataclasses import replace
 
 from gradtrace.model import source
 from gradtrace.model.events import Contribution, Event, Step, Use
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression, shared_depth
@@ -39,6 +39,7 @@ _WINDOWS = 4
 class StaleGrad(Rule):
     id = "stale-grad"
     level = Level.ERROR
+    needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
         #: sizes of the first accumulation windows, by the step's and the backward's place

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gradtrace.model.events import End, Event, Fed
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 
@@ -49,6 +49,7 @@ class _Line:
 class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
+    needs = Needs(steps=3)
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, Stack], _Line] = {}

@@ -30,7 +30,7 @@ import re
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 
@@ -62,6 +62,7 @@ _HELP = {
 class UnoptimizedParameter(Rule):
     id = "unoptimized-parameter"
     level = Level.ERROR
+    needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, ParameterReplaced):

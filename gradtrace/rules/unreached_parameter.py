@@ -35,7 +35,7 @@ from collections.abc import Iterable
 
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Cut, Event, Unreached
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 
@@ -53,6 +53,7 @@ _MENDS = {
 class UnreachedParameter(Rule):
     id = "unreached-parameter"
     level = Level.WARNING
+    needs = Needs(steps=3)
 
     def __init__(self) -> None:
         #: a loss was cut off and told to require grad again: no-graph tells of that

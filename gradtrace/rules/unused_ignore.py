@@ -26,13 +26,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 
 
 class UnusedIgnore(Rule):
     id = "unused-ignore"
     level = Level.NOTE
+    needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:
         """Nothing: comments are looked at when all findings are there."""

@@ -28,13 +28,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, FlatGradient
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 
 
 class ZeroGradient(Rule):
     id = "zero-gradient"
     level = Level.WARNING
+    needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, FlatGradient):

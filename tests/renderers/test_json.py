@@ -55,6 +55,7 @@ def test_the_whole_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ],
         "silenced": [],
         "run": {"torch": "2.13.0", "backward_calls": 40, "optimizer_steps": 20, "ended": "finished"},
+        "unjudged": [],
         "remarks": ["a remark"],
     }
 

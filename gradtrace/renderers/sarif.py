@@ -1,0 +1,140 @@
+"""Writes what `check` found as SARIF 2.1.0, which code hosts and editors read.
+
+Findings that a comment or a baseline silences are there as suppressed results: a host that missed them would call them
+mended, and open them anew later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import linecache
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+from gradtrace import __version__
+from gradtrace.errors import ExitCode
+from gradtrace.model.finding import Finding, Report, Silenced
+from gradtrace.model.manual import Manual
+from gradtrace.model.site import Site
+from gradtrace.renderers.paper import Paper
+from gradtrace.renderers.wording import file
+
+_Object: TypeAlias = dict[str, Any]
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_KINDS = {"comment": "inSource", "baseline": "external"}
+_ROOT = "%SRCROOT%"
+
+
+def render(report: Report, paper: Paper) -> str:
+    """The document, in ASCII alone. Paths are relative to the root of the sources, percent-encoded."""
+    run = {
+        "tool": {
+            "driver": {"name": "gradtrace", "version": __version__, "rules": [_rule(one) for one in report.rules]}
+        },
+        "originalUriBaseIds": {_ROOT: {"uri": Path(report.root or os.getcwd()).as_uri().rstrip("/") + "/"}},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_invocation(report)],
+        "results": list(_results(report)),
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+
+
+def _rule(manual: Manual) -> _Object:
+    code = f"\n\nBad:\n\n```python\n{manual.bad}\n```\n\nGood:\n\n```python\n{manual.good}\n```\n\n"
+    return {
+        "id": manual.rule,
+        "shortDescription": {"text": manual.summary},
+        "fullDescription": {"text": manual.why},
+        "help": {
+            "text": f"{manual.why}\n\nBad:\n\n{manual.bad}\n\nGood:\n\n{manual.good}\n\n{manual.notes}",
+            "markdown": manual.why + code + manual.notes,
+        },
+        "defaultConfiguration": {"level": str(manual.level)},
+    }
+
+
+def _invocation(report: Report) -> _Object:
+    told: list[tuple[str | None, str, str]]
+    told = [(one.rule, "note", f"{one.rule} could not judge: {one.why}") for one in report.unjudged]
+    told += [(None, "warning", remark) for remark in report.remarks]
+    if report.exit_code == ExitCode.SCRIPT_FAILED:
+        told.append((None, "error", f"the script failed: {report.ended.exception or report.ended.how}"))
+    return {
+        "executionSuccessful": report.exit_code != ExitCode.SCRIPT_FAILED,
+        "exitCode": int(report.exit_code),
+        "toolExecutionNotifications": [
+            {"level": level, "message": {"text": text}, **({"associatedRule": {"id": rule}} if rule else {})}
+            for rule, level, text in told
+        ],
+    }
+
+
+def _results(report: Report) -> Iterable[_Object]:
+    indices = {manual.rule: index for index, manual in enumerate(report.rules)}
+    seen: Counter[str] = Counter()
+    told = [(finding, None) for finding in report.findings]
+    for finding, silenced in [*told, *((one.finding, one) for one in report.silenced)]:
+        print_ = _fingerprint(finding, report)
+        seen[print_] += 1
+        yield {
+            "ruleId": finding.rule,
+            **({"ruleIndex": indices[finding.rule]} if finding.rule in indices else {}),
+            "level": str(finding.level),
+            "message": {"text": f"{finding.message}\n{finding.help}".strip()},
+            "locations": [{**_place(finding.site, report), "logicalLocations": _function(finding.site)}],
+            "relatedLocations": [
+                {"id": number, **_place(related.site, report), "message": {"text": related.message}}
+                for number, related in enumerate(finding.related)
+            ],
+            "partialFingerprints": {"gradtrace/v1": f"{print_}:{seen[print_]}"},
+            "occurrenceCount": finding.occurrences,
+            "suppressions": _suppressions(silenced),
+        }
+
+
+def _suppressions(silenced: Silenced | None) -> list[_Object]:
+    if silenced is None:
+        return []
+    why = {"justification": silenced.reason} if silenced.reason else {}
+    return [{"kind": _KINDS[silenced.how], **why}]
+
+
+def _place(site: Site, report: Report) -> _Object:
+    return {"physicalLocation": {"artifactLocation": _artifact(site.path, report), "region": _region(site)}}
+
+
+def _artifact(path: str, report: Report) -> _Object:
+    told = file(path, report.root)
+    if os.path.isabs(told):
+        return {"uri": Path(told).as_uri()}
+    return {"uri": quote(Path(told).as_posix()), "uriBaseId": _ROOT}
+
+
+def _region(site: Site) -> _Object:
+    """Lines and columns count from 1 here, and the end column is the first that is not meant."""
+    region: _Object = {"startLine": site.line}
+    if site.end_line is not None:
+        region["endLine"] = site.end_line
+    if site.column is not None:
+        region["startColumn"] = site.column + 1
+        if site.end_column is not None:
+            region["endColumn"] = site.end_column + 1
+    text = linecache.getline(site.path, site.line)
+    return region | ({"snippet": {"text": text}} if text and site.end_line in (None, site.line) else {})
+
+
+def _function(site: Site) -> list[_Object]:
+    return [{"fullyQualifiedName": site.function, "kind": "function"}] if site.function else []
+
+
+def _fingerprint(finding: Finding, report: Report) -> str:
+    """The same while rule, file, function and source text are: lines may come and go above it."""
+    site = finding.site
+    text = " ".join(linecache.getline(site.path, site.line).split())
+    parts = finding.rule, Path(file(site.path, report.root)).as_posix(), site.function, text
+    return hashlib.sha256("\0".join(parts).encode(errors="backslashreplace")).hexdigest()[:32]

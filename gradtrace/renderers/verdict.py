@@ -1,0 +1,57 @@
+"""The result of a check in one line, and the rules that could not judge: the same words in every format."""
+
+from __future__ import annotations
+
+from collections import Counter
+from textwrap import shorten
+
+from gradtrace.errors import ExitCode
+from gradtrace.model.finding import Ended, Level, Report
+from gradtrace.renderers.wording import count
+
+
+def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
+    """The result of a check in one line: the words that matter, and the rest."""
+    levels = Counter(finding.level for finding in report.findings)
+    counts = [count(levels[level], str(level)) for level in sorted(levels, reverse=True)]
+    silenced = [f"{len(report.silenced):,} silenced"] * bool(report.silenced)
+    found = ", ".join(counts + silenced)
+    run = f"{count(report.backward_calls, 'backward call')}, {count(report.optimizer_steps, 'optimizer step')}"
+    end = f"{run}, torch {report.torch}; {_ended(report.ended, dots)}{_unjudged(report)}"
+    if report.exit_code == ExitCode.SCRIPT_FAILED:
+        return "the script failed by itself", f": {found or 'no gradient faults until then'}; {end}"
+    if report.exit_code == ExitCode.NOTHING_TO_CHECK:
+        why = "no backward or autograd.grad call was seen"
+        return "nothing to check", f": {why}; {_ended(report.ended, dots)}"
+    if report.exit_code == ExitCode.OK and max(levels, default=Level.NOTE) is Level.NOTE:
+        return "no gradient faults", f": {found}{'; ' if found else ''}{end}"
+    # also where faults of this level were asked not to matter
+    return counts[0], "".join(f", {more}" for more in counts[1:] + silenced) + f"; {end}"
+
+
+def _ended(ended: Ended, dots: str) -> str:
+    error = shorten(next(iter((ended.exception or "").splitlines()), ""), 90, placeholder=dots)
+    match ended.how:
+        case "stopped":
+            return "the script was stopped early"
+        case "exit":
+            return f"the script exited with status {ended.status}"
+        case "exception":
+            return f"the script ended with {error}, its traceback is above" if error else "the script failed"
+        case "interrupted" | "killed":
+            return f"the script was {ended.how}"
+        case _:
+            return "the script finished"
+
+
+def _unjudged(report: Report) -> str:
+    number = len(report.unjudged)
+    return f"; {count(number, 'rule')} saw too little to judge" if number else ""
+
+
+def unjudged(report: Report) -> list[str]:
+    """The rules that could not judge, by reason: `no optimizer step was seen: late-clip, leaked-grad`."""
+    by_reason: dict[str, list[str]] = {}
+    for one in report.unjudged:
+        by_reason.setdefault(one.why, []).append(one.rule)
+    return [f"{why}: {', '.join(rules)}" for why, rules in by_reason.items()]

@@ -155,15 +155,6 @@ def check(
     ctx.obj.append(_Job(lambda: check(options, wishes), debug))
 
 
-Depth = Annotated[
-    int | None,
-    typer.Option(min=0, help="How many levels of modules, functions and lines are opened [default: what fits]."),
-]
-Open = Annotated[
-    list[str] | None, typer.Option("--open", metavar="MODULE", help="Open this module in any case: encoder.layers.3.")
-]
-
-
 @app.command(epilog=_EPILOG, **_RUN)
 def show(
     ctx: typer.Context,
@@ -173,8 +164,6 @@ def show(
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
-    depth: Depth = None,
-    open: Open = None,
     format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
     output: Output = None,
     color: Color = None,
@@ -184,13 +173,12 @@ def show(
 
     Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
     """
-    from gradtrace.pictures import Folding, Wanted, show
+    from gradtrace.pictures import Wanted, show
     from gradtrace.run import Options
 
     options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     wanted = Wanted(to_end, tensor, line)
-    folding = Folding(depth, open or ())
-    ctx.obj.append(_Job(lambda: show(options, wanted, folding), debug))
+    ctx.obj.append(_Job(lambda: show(options, wanted), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)
@@ -202,8 +190,6 @@ def dot(
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
-    depth: Depth = None,
-    open: Open = None,
     output: Output = None,
     direction: Annotated[
         str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")
@@ -214,14 +200,48 @@ def dot(
 
     The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
     """
-    from gradtrace.pictures import Folding, Wanted, dot
+    from gradtrace.pictures import Wanted, dot
     from gradtrace.run import Options
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")
     options = Options(words or [], module, steps=steps, output=output, debug=debug)
-    wanted, folding = Wanted(to_end, tensor, line), Folding(depth, open or ())
-    ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
+    wanted = Wanted(to_end, tensor, line)
+    ctx.obj.append(_Job(lambda: dot(options, wanted, direction == "forward"), debug))
+
+
+@app.command(epilog=_EPILOG, **_RUN)
+def follow(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    steps: Steps = None,
+    function: Annotated[str, typer.Option(help="Only the statements of this function or method.")] = "",
+    lines: Annotated[str, typer.Option(help="Only these lines of each file, as in 20-40.")] = "",
+    loops: Annotated[
+        int, typer.Option(min=1, help="Iterations told of each loop, besides the first that differ from them.")
+    ] = 1,
+    package: Annotated[str | None, typer.Option(help="Follow the code of this installed package as well.")] = None,
+    output: Output = None,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Tell the story of the run: each statement, and what changed because of it."""
+    from gradtrace.follow import Plot, follow
+    from gradtrace.run import Options
+
+    options = Options(words or [], module, steps=steps, output=output, color=color, debug=debug)
+    plot = Plot(function, _lines(lines), loops, package)
+    ctx.obj.append(_Job(lambda: follow(options, plot), debug))
+
+
+def _lines(text: str) -> tuple[int, int] | None:
+    first, dash, last = text.partition("-")
+    if not text:
+        return None
+    if not first.isdecimal() or (dash and not last.isdecimal()):
+        raise UsageError(f"--lines {text}: give a line or a range, as in 12 or 20-40")
+    return int(first), int(last or first)
 
 
 @app.command()

@@ -114,6 +114,14 @@ def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:
         raise ScriptError(f"cannot read {what}: {error.strerror}; make it readable or name another script") from error
 
 
+def package_roots(name: str) -> tuple[str, ...]:
+    """The directories of an installed package, or the file of a module. Raises `ScriptError` where there is none."""
+    spec = _find_top(name.partition(".")[0], _unless_safe(os.getcwd()))
+    if spec is None:
+        raise _no_module(name)
+    return tuple(spec.submodule_search_locations or [spec.origin or ""])
+
+
 def _load_file(path: str, arguments: Sequence[str]) -> Program:
     with open(path, "rb") as file:
         source = file.read()

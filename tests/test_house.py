@@ -24,6 +24,7 @@ FLOORS = {
     "__main__": 8,
     "cli": 7,
     "check": 6,
+    "follow": 6,
     "pictures": 6,
     "run": 5,
     "output": 4,
@@ -45,7 +46,7 @@ NEIGHBOURS = {"script", "streams", "tracebacks"}
 #: who may import what is not ours: the beginnings of module names
 OUTSIDE = {
     "torch": ("gradtrace.watch",),
-    "rich": tuple(f"gradtrace.renderers.{name}" for name in ("paper", "text", "tree", "rules")),
+    "rich": tuple(f"gradtrace.renderers.{name}" for name in ("paper", "text", "tree", "rules", "story")),
     "tomli": ("gradtrace.config",),
     "graphviz": ("gradtrace.renderers.dot",),
     "typer": ("gradtrace.cli",),

@@ -48,6 +48,11 @@ class Finding:
     #: the error that it explains, "RuntimeError: message", its first line
     error: str | None = None
 
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """Rule, file and line: what makes two findings one."""
+        return self.rule, *self.site.place
+
 
 @dataclass(frozen=True, slots=True)
 class Silenced:

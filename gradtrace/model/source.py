@@ -70,6 +70,26 @@ def statement(path: str, line: int) -> ast.stmt | None:
     return index.by_line.get(line) if index else None
 
 
+def text_of(path: str, line: int) -> str:
+    """The source of the statement on a line, of a compound one its head, without the indentation of its first line."""
+    found = statement(path, line)
+    first, last = (found.lineno, _last_own_line(found)) if found is not None else (line, line)
+    lines = [linecache.getline(path, number).rstrip() for number in range(first, last + 1)]
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    return "\n".join(text[indent:] if not text[:indent].strip() else text for text in lines).rstrip()
+
+
+def loops_around(path: str, line: int) -> list[Loop]:
+    """The loops to whose head or body the statement on a line belongs, within the same function, outermost first."""
+    found: list[Loop] = []
+    at: ast.AST | None = statement(path, line)
+    while at is not None and not isinstance(at, _FUNCTIONS):
+        if isinstance(at, (ast.For, ast.AsyncFor, ast.While)) and (at.lineno == line or _in_body(at, line)):
+            found.insert(0, at)
+        at = _ancestor(path, at, (ast.For, ast.AsyncFor, ast.While, *_FUNCTIONS))
+    return found
+
+
 def call(site: Site, names: tuple[str, ...]) -> ast.Call | None:
     """The call of one of `names` (`loss.backward(...)`, `grad(...)`) that the frame of `site` was in."""
     found = statement(site.path, site.line)
@@ -127,6 +147,19 @@ def assigned(site: Site) -> tuple[str, ...]:
     else:
         return ()
     return tuple(ast.unparse(leaf) for target in targets for leaf in _leaves(target))
+
+
+def targets(path: str, line: int) -> tuple[str, ...]:
+    """What the statement on a line gives a value, also as a loop's or a `with`'s variable, or by `:=`."""
+    found = statement(path, line)
+    heads: list[ast.expr | None] = []
+    if isinstance(found, (ast.For, ast.AsyncFor)):
+        heads = [found.target]
+    elif isinstance(found, (ast.With, ast.AsyncWith)):
+        heads = [item.optional_vars for item in found.items]
+    named = [node.target for node in _own_nodes(found) if isinstance(node, ast.NamedExpr)] if found else []
+    texts = (ast.unparse(leaf) for head in (*heads, *named) if head is not None for leaf in _leaves(head))
+    return (*assigned(Site(path, line, "")), *texts)
 
 
 def _leaves(target: ast.expr) -> list[ast.expr]:

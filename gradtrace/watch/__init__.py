@@ -36,6 +36,7 @@ from gradtrace.watch.session import Session
 from gradtrace.watch.shapes import GradientShapes
 from gradtrace.watch.snapshot import Snapshots
 from gradtrace.watch.steps import HandWritten, Steps
+from gradtrace.watch.story import Storyteller
 from gradtrace.watch.unowned import Unowned
 from gradtrace.watch.values import Values
 
@@ -57,7 +58,8 @@ class Watch:
     """Watches this thread's use of torch from entry to exit.
 
     `user_roots` are directories of the user's code that lie inside a library's; `stop_after` ends the run after so many
-    optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs.
+    optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `story` follows each
+    statement.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Watch:
         user_roots: Iterable[str] = (),
         stop_after: int | None = None,
         snapshots: Snapshots | None = None,
+        story: Storyteller | None = None,
         debug: bool = False,
     ) -> None:
         session = self._session = Session(listener, Frames(user_roots), debug)
@@ -77,6 +80,9 @@ class Watch:
             self._observers: list[Observer] = [cuts, snapshots]
         else:
             self._observers = [cuts, *_for_rules(session, self._steps, cuts)]
+        if story is not None:
+            story.attach(session, cuts)
+            self._observers.append(story)
         self._steps.told_after = overriding(self._observers, "after_step")
         self._calls = Calls(session, self._steps, cuts, self._observers)
         self._open = ExitStack()
@@ -108,6 +114,8 @@ class Watch:
         """In a forked child, a worker that loads data for one: nobody will ask for what is seen there."""
         self._session.abandon()
         self._mode.stand_aside(True)
+        for observer in self._observers:
+            observer.abandoned()
 
     def _end(self) -> None:
         for observer in self._observers:

@@ -130,6 +130,11 @@ class BackwardCall:
         return list(self._visit.nodes)
 
     @property
+    def users(self) -> dict[Any, Any]:
+        """Each of these nodes with the one that led to it, None for a root."""
+        return self._visit.nodes
+
+    @property
     def leaves(self) -> Sequence[torch.Tensor]:
         """The leaves that the walk reached, or those of them that gradients are asked for."""
         return self._visit.leaves

@@ -58,7 +58,7 @@ def find(frame: FrameType | None, frames: Frames) -> dict[int, str]:
 
     Outer frames come first: a model's parameters are called as the function that made it calls them.
     """
-    return {id(value): name for name, value in reversed(list(_search(_roots(frame, frames))))}
+    return {id(value): name for name, value in reversed(list(search(_roots(frame, frames))))}
 
 
 def tensors(frame: FrameType | None, frames: Frames) -> list[tuple[str, torch.Tensor]]:
@@ -78,6 +78,11 @@ def value_of(text: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> A
     return value
 
 
+def around(frame: FrameType, scope: Mapping[str, Any], frames: Frames) -> Iterator[tuple[str, Any]]:
+    """As `everything`, for a frame whose variables are known: from within a trace function they must not be emptied."""
+    return search([*_public(vars(sys.modules["__main__"])), *_roots(frame.f_back, frames), *_public(scope)])
+
+
 def _roots(frame: FrameType | None, frames: Frames) -> list[tuple[str, Any]]:
     roots: list[tuple[str, Any]] = []
     while frame is not None:
@@ -93,11 +98,14 @@ def _public(scope: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def everything(frame: FrameType | None, frames: Frames, depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
     """Every tensor and module that the user's running code can name, and that its script can, opened `depth` deep."""
-    return _search([*_public(vars(sys.modules["__main__"])), *_roots(frame, frames)], depth)
+    return search([*_public(vars(sys.modules["__main__"])), *_roots(frame, frames)], depth)
 
 
-def _search(roots: list[tuple[str, Any]], depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
-    """Breadth first, modules before all else; ids are only compared while the objects are alive."""
+def search(roots: list[tuple[str, Any]], depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """Every tensor and module to be found from `roots`, breadth first, modules before all else.
+
+    Ids are only compared while the objects are alive.
+    """
     opened: set[int] = set()
     level = roots
     for _ in range(depth):

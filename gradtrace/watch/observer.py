@@ -76,6 +76,9 @@ class Observer:
     def at_end(self) -> None:
         """The run is over."""
 
+    def abandoned(self) -> None:
+        """This is a forked child, in which nothing is watched."""
+
 
 def overriding(observers: Sequence[Observer], method: str) -> list[Callable[..., None]]:
     """This method of those observers that have one of their own."""

@@ -1,0 +1,72 @@
+"""follow: runs the script under watch, statement by statement, and tells the story of the run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gradtrace import script
+from gradtrace.errors import ExitCode, no_such
+from gradtrace.model.events import Event
+from gradtrace.model.finding import Ended
+from gradtrace.model.folding import Folder
+from gradtrace.model.story import Story
+from gradtrace.output import Out
+from gradtrace.renderers.paper import Paper
+from gradtrace.rules import Judge
+from gradtrace.run import Options, by_ending, by_itself
+
+#: what there is, and the renderer of each
+FORMATS = {"text": "story"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What of a run is told: one function, some lines, so many turns of each loop, a package's code as well."""
+
+    function: str = ""
+    lines: tuple[int, int] | None = None
+    loops: int = 1
+    package: str | None = None
+
+
+def follow(options: Options, plot: Plot) -> int:
+    """Runs the script and tells its story; returns the exit code."""
+    kind = options.format or by_ending(options.output, "text", tuple(FORMATS))
+    if kind not in FORMATS:
+        raise no_such("format of follow", kind, FORMATS)
+    program = options.load()
+    roots = (*program.roots, *script.package_roots(plot.package)) if plot.package else program.roots
+    out = Out(options.output, options.color, claim=options.output is None)
+
+    # all of it now: later the script's directory comes first on the path
+    from gradtrace.watch import Watch
+    from gradtrace.watch.story import Storyteller, Wanted
+
+    render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.{FORMATS[kind]}").render
+    judge, folder = Judge(), Folder(plot.loops)
+    teller = Storyteller(folder, Wanted(plot.function, plot.lines))
+    listener = _told_of_findings(judge, folder)
+    watch = Watch(listener, user_roots=roots, stop_after=options.steps, story=teller, debug=options.debug)
+
+    def finish(ended: Ended) -> int:
+        story = folder.story(program.name, ended, judge.findings, watch.remarks)
+        out.write(render(story, out.paper))
+        return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
+
+    return finish(program.run(watch, by_itself(finish)))
+
+
+def _told_of_findings(judge: Judge, folder: Folder) -> Callable[[Event], None]:
+    """Judges each event, and says at once which step of the story a new finding belongs to."""
+    known: set[tuple[str, str, int]] = set()
+
+    def see(event: Event) -> None:
+        judge.see(event)
+        for finding in judge.findings:
+            if finding.place not in known:
+                known.add(finding.place)
+                folder.found(finding)
+
+    return see

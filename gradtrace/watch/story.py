@@ -1,0 +1,287 @@
+"""Follows the user's code statement by statement and tells a `Folder` what each of them changed.
+
+Each statement ends when the next one in its function begins. Then the tensors that the user's code can name are looked
+at, and what is not as it was at the last look is put down to the statement.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FrameType, ModuleType
+from typing import Any
+
+import torch
+
+from gradtrace.model import source
+from gradtrace.model.folding import Folder
+from gradtrace.model.site import Site, Stack
+from gradtrace.model.story import Asked, Fact, Left, Mode, Printed, Raised, Stepped
+from gradtrace.script import StopRun
+from gradtrace.watch import lineage, names
+from gradtrace.watch.backward import BackwardCall
+from gradtrace.watch.changes import Changes, Statement
+from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.lineage import Lineage
+from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.session import Session
+from gradtrace.watch.tracing import traced
+
+Tensor = torch.Tensor
+_LEAVING = {Tensor.item: "item()", Tensor.tolist: "tolist()", Tensor.numpy: "numpy()", Tensor.__float__: "float()"}
+#: leaves that a call did not reach, named in one fact
+_MISSED = 64
+
+
+@dataclass(slots=True)
+class _Running:
+    """A function of the user's that runs; `frame` is the `id()` of its frame."""
+
+    frame: int
+    code: CodeType
+    statement: Any = None
+    place: Statement | None = None
+    line: int = 0
+    #: what happened in the statement so far
+    facts: list[Fact] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    local: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which statements are followed: those of one function, of some lines of the script, of all of the user's code."""
+
+    function: str = ""
+    lines: tuple[int, int] | None = None
+
+    def function_fits(self, name: str) -> bool:
+        return not self.function or name == self.function or name.endswith(f".{self.function}")
+
+    def line_fits(self, line: int) -> bool:
+        return self.lines is None or self.lines[0] <= line <= self.lines[1]
+
+
+class Storyteller(Observer):
+    """An observer of torch, and the listener of what runs."""
+
+    def __init__(self, folder: Folder, wanted: Wanted) -> None:
+        self._folder = folder
+        self._wanted = wanted
+        self._running: list[_Running] = []
+        self._enabled = True
+        #: the last look may be older than the statement that begins
+        self._stale = True
+        self._error = ""
+        self._stop: Callable[[], None] = lambda: None
+
+    def attach(self, session: Session, cuts: Cuts) -> None:
+        """Tells it of whose run."""
+        self.session = session
+        self._lineage = Lineage(session, self._name)
+        self._changes = Changes(self._lineage, cuts)
+
+    def _name(self, tensor: Tensor) -> str:
+        return self._changes.name(tensor)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        with _heard(self._hear), traced(self) as self._stop:
+            yield
+
+    def abandoned(self) -> None:
+        self._stop()
+
+    # what runs
+
+    def wants(self, code: CodeType) -> bool:
+        """Whole files and named functions; a lambda or comprehension is part of the statement around it."""
+        name = getattr(code, "co_qualname", code.co_name)
+        if code.co_name == "<module>":
+            return not self._wanted.function and self.session.frames.is_user(code.co_filename)
+        plain = not code.co_name.startswith("<") and bool(code.co_flags & 1)
+        return plain and self._wanted.function_fits(name) and self.session.frames.is_user(code.co_filename)
+
+    def entered(self, frame: FrameType) -> None:
+        self.session.guarded(self._enter, frame)
+
+    def _enter(self, frame: FrameType) -> None:
+        code = frame.f_code
+        scope = dict(frame.f_locals) if code.co_name != "<module>" else {}
+        given = [(name, one, self._name(one)) for name, one in scope.items() if isinstance(one, Tensor)]
+        if self._running or code.co_name != "<module>":
+            texts = tuple(f"{name} = {known or _plain(one)}" for name, one, known in given)
+            site = Site(code.co_filename, code.co_firstlineno, "")
+            self._folder.enter(getattr(code, "co_qualname", code.co_name), site.path, site.line, texts)
+        self._running.append(_Running(id(frame), code, local={id(one): name for name, one, _ in given}))
+        self._changes.local = self._running[-1].local
+
+    def reached(self, frame: FrameType, line: int) -> None:
+        running = self._running[-1] if self._running else None
+        if running is None or running.frame != id(frame):
+            return
+        found = source.statement(frame.f_code.co_filename, line)
+        first = found.lineno if found is not None else line
+        last = (found.end_lineno if found is not None else None) or line
+        # a statement of several lines reaches them in turn, the first one once more at its end
+        if running.statement is found and found is not None and first < last:
+            return
+        self.session.guarded(self._finish, running, frame)
+        self.session.guarded(self._begin, running, frame, found, first, last)
+
+    def _begin(self, running: _Running, frame: FrameType, found: Any, first: int, last: int) -> None:
+        self._error = ""
+        running.statement, running.line = found, first
+        path = frame.f_code.co_filename
+        if not self._wanted.line_fits(first):
+            running.place, self._stale = None, True
+            return
+        if self._stale or self._wanted.function:
+            scope = dict(frame.f_locals)
+            self._changes.look(names.around(frame, scope, self.session.frames), scope, frame.f_globals)
+            running.local, self._stale = self._changes.local, False
+        running.place = Statement(path, first, last, source.targets(path, first))
+        self._changes.local = running.local
+        self._folder.begin(path, first)
+
+    def _finish(self, running: _Running, frame: FrameType) -> None:
+        place, running.place = running.place, None
+        if place is None:
+            running.facts, running.printed = [], []
+            return
+        facts, running.facts = running.facts, []
+        scope = dict(frame.f_locals)
+        around = names.around(frame, scope, self.session.frames)
+        step = any(isinstance(fact, Stepped) for fact in facts)
+        ends: list[Fact] = [fact for fact in facts if isinstance(fact, Raised)]
+        changed = self._changes.told(around, place, scope, frame.f_globals, step)
+        running.local = self._changes.local
+        if torch.is_grad_enabled() != self._enabled:
+            self._enabled = not self._enabled
+            changed.append(Mode(self._enabled))
+        if running.printed:
+            ends.insert(0, Printed("".join(running.printed), self._read(place, scope, frame.f_globals)))
+            running.printed = []
+        self._folder.end([*(fact for fact in facts if not isinstance(fact, Raised)), *changed, *ends])
+
+    @staticmethod
+    def _read(place: Statement, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> tuple[str, ...]:
+        """The variables that a statement reads."""
+        reads = source.reads(Site(place.path, place.first, ""))
+        plain = sorted(text for text in reads if text in scope or (text in outer and text.isidentifier()))
+        values = ((text, scope.get(text, outer.get(text))) for text in plain)
+        return tuple(text for text, one in values if not isinstance(one, (ModuleType, type)) and not callable(one))
+
+    def raised(self, frame: FrameType, error: BaseException) -> None:
+        running = self._running[-1] if self._running else None
+        if running is not None and running.frame == id(frame) and not isinstance(error, StopRun):
+            self.session.guarded(self._raise, running, frame, f"{type(error).__name__}: {error}".strip())
+
+    def _raise(self, running: _Running, frame: FrameType, text: str) -> None:
+        """Only where it was raised first: it comes up through every function that it leaves."""
+        if text == self._error or running.place is None:
+            return
+        self._error = text
+        scope, states = dict(frame.f_locals), []
+        reads = source.reads(Site(running.place.path, running.place.first, ""))
+        for name in sorted(reads, key=len):
+            one = names.value_of(name, scope, frame.f_globals)
+            if isinstance(one, Tensor):
+                states.append(self._changes.state(name, one))
+        running.facts.append(Raised(text, tuple(states)))
+
+    def left(self, frame: FrameType) -> None:
+        if self._running and self._running[-1].frame == id(frame):
+            self.session.guarded(self._leave, frame)
+
+    def _leave(self, frame: FrameType) -> None:
+        running = self._running[-1]
+        self._finish(running, frame)
+        self._running.pop()
+        if self._running or running.code.co_name != "<module>":
+            self._folder.leave()
+        self._changes.local = self._running[-1].local if self._running else {}
+        self._stale = self._stale or not self._running
+
+    # what torch does
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return dict.fromkeys(_LEAVING, self._leaves_torch)
+
+    def _leaves_torch(self, call: TorchCall) -> None:
+        tensor = call.args[0] if call.args else None
+        if self._running and isinstance(tensor, Tensor) and tensor.requires_grad and self._name(tensor):
+            self._running[-1].facts.append(Left(_LEAVING[call.func], self._name(tensor)))
+
+    def made_nodes(self) -> Handler:
+        return self._made
+
+    def _made(self, call: TorchCall) -> None:
+        if self._running:
+            self._lineage.made(call)
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        named = names.tensors(frame, self.session.frames)
+        ways = {way.leaf: way for way in lineage.ways(call, named, self._name)}
+        leaves = self._changes.in_order(ways)
+        reached = {id(leaf) for leaf in call.leaves}
+        missed = [
+            self._name(one) or name
+            for name, one in named
+            if one.is_leaf and one.requires_grad and id(one) not in reached and call.accumulates
+        ]
+        self._asked = Asked(
+            call.number,
+            call.request,
+            call.root,
+            call.retain,
+            call.create,
+            len(call.nodes),
+            tuple(ways[leaf].names for leaf in leaves if ways[leaf].names),
+            tuple((leaf, ways[leaf].uses) for leaf in leaves),
+            tuple(dict.fromkeys(missed))[:_MISSED],
+            lineage.spent(call, named),
+        )
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if self._running:
+            told = None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
+            facts = {name: getattr(self._asked, name) for name in Asked.__slots__}
+            self._running[-1].facts.append(Asked(**facts | {"error": told}))
+
+    def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
+        if self._running:
+            self._running[-1].facts.append(Stepped(type(optimizer).__name__))
+
+    def _hear(self, text: str) -> None:
+        if self._running:
+            self._running[-1].printed.append(text)
+
+
+def _plain(tensor: Tensor) -> str:
+    return f"a tensor {list(tensor.shape)}"
+
+
+@contextmanager
+def _heard(hear: Callable[[str], None]) -> Iterator[None]:
+    """Tells what goes through `sys.stdout.write`; the stream stays the same object and gets everything as before."""
+    stream = sys.stdout
+    write = getattr(stream, "write", None)
+
+    def both(text: str) -> Any:
+        if isinstance(text, str):
+            hear(text)
+        return write(text) if write is not None else None
+
+    try:
+        stream.write = both  # type: ignore[method-assign]
+    except AttributeError:  # closed, or an object without attributes of its own
+        yield
+        return
+    try:
+        yield
+    finally:
+        if vars(stream).get("write") is both:
+            del stream.write

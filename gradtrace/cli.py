@@ -155,6 +155,15 @@ def check(
     ctx.obj.append(_Job(lambda: check(options, wishes), debug))
 
 
+Depth = Annotated[
+    int | None,
+    typer.Option(min=0, help="How many levels of modules, functions and lines are opened [default: what fits]."),
+]
+Open = Annotated[
+    list[str] | None, typer.Option("--open", metavar="MODULE", help="Open this module in any case: encoder.layers.3.")
+]
+
+
 @app.command(epilog=_EPILOG, **_RUN)
 def show(
     ctx: typer.Context,
@@ -164,6 +173,8 @@ def show(
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
+    depth: Depth = None,
+    open: Open = None,
     format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
     output: Output = None,
     color: Color = None,
@@ -173,12 +184,13 @@ def show(
 
     Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
     """
-    from gradtrace.pictures import Wanted, show
+    from gradtrace.pictures import Folding, Wanted, show
     from gradtrace.run import Options
 
     options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     wanted = Wanted(to_end, tensor, line)
-    ctx.obj.append(_Job(lambda: show(options, wanted), debug))
+    folding = Folding(depth, open or ())
+    ctx.obj.append(_Job(lambda: show(options, wanted, folding), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)
@@ -190,6 +202,8 @@ def dot(
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
+    depth: Depth = None,
+    open: Open = None,
     output: Output = None,
     direction: Annotated[
         str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")
@@ -200,14 +214,14 @@ def dot(
 
     The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
     """
-    from gradtrace.pictures import Wanted, dot
+    from gradtrace.pictures import Folding, Wanted, dot
     from gradtrace.run import Options
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")
     options = Options(words or [], module, steps=steps, output=output, debug=debug)
-    wanted = Wanted(to_end, tensor, line)
-    ctx.obj.append(_Job(lambda: dot(options, wanted, direction == "forward"), debug))
+    wanted, folding = Wanted(to_end, tensor, line), Folding(depth, open or ())
+    ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 from gradtrace import streams
-from gradtrace.errors import DocumentError, ExitCode, UsageError
-from gradtrace.model import document
+from gradtrace.errors import DocumentError, ExitCode, UsageError, no_such
+from gradtrace.model import document, fold
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
 from gradtrace.output import Out
@@ -27,7 +27,25 @@ class Wanted:
     line: int | None = None
 
 
-def show(options: Options, wanted: Wanted) -> int:
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How far graphs are opened: to a depth, or as far as fits, and these modules in any case."""
+
+    depth: int | None = None
+    open: Collection[str] = ()
+
+    def of(self, graphs: Sequence[Graph], size: Callable[[Graph], int], most: int) -> list[Graph]:
+        """The graphs, folded. Raises `UsageError` for a module that none of them has."""
+        known = {path for graph in graphs for path in fold.modules(graph)}
+        for name in self.open:
+            if name not in known:
+                raise no_such("module of the graph", name, known)
+        if self.depth is None:
+            return [fold.fitted(graph, size, most, self.open) for graph in graphs]
+        return [fold.folded(graph, self.depth, self.open) for graph in graphs]
+
+
+def show(options: Options, wanted: Wanted, folding: Folding) -> int:
     """Prints the graphs as trees, or writes them as JSON; returns the exit code."""
     kind = options.format or by_ending(options.output, "text", SHOW_FORMATS)
     if kind not in SHOW_FORMATS:
@@ -38,27 +56,32 @@ def show(options: Options, wanted: Wanted) -> int:
     def draw(graphs: Sequence[Graph], out: Out, torch: str) -> str:
         if kind == "json":
             return document.written(graphs, options.named, torch)
-        return out.paper.printed(lambda console: tree.render(graphs, console))
+        folded = folding.of(graphs, tree.height, tree.PAGE)
+        return out.paper.printed(lambda console: tree.render(folded, console))
 
     return _picture(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
 
 
-def dot(options: Options, wanted: Wanted, forward: bool) -> int:
+def dot(options: Options, wanted: Wanted, folding: Folding, forward: bool) -> int:
     """Writes the graphs as DOT, or draws them; returns the exit code."""
     from gradtrace.renderers import dot
 
     kind = by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
     direction: dot.Direction = "forward" if forward else "backward"
+
+    def source(graphs: Sequence[Graph], *_: object) -> str:
+        return dot.source(folding.of(graphs, lambda graph: len(graph.nodes), dot.PAGE), direction)
+
     if kind in ("dot", "gv"):
         out = Out(options.output, options.color, claim=options.output is None)
-        return _picture(options, wanted, out, lambda graphs, *_: dot.source(graphs, direction))
+        return _picture(options, wanted, out, source)
     if options.output is None or kind not in ("svg", "png", "pdf"):
         raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
     path = options.output.absolute()
     dot.require_program(path)
 
     def draw(graphs: Sequence[Graph], _: Out, torch: str) -> None:
-        if dot.write(dot.source(graphs, direction), path, kind) != "dot":
+        if dot.write(source(graphs), path, kind) != "dot":
             streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
 
     return _picture(options, wanted, Out(options.output, options.color), draw)
@@ -107,7 +130,9 @@ def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:
         "arguments": options.words[1:],
     }
     if senseless := [option for option, value in asked.items() if value]:
-        raise UsageError(f"{name} is a saved graph, which does not run: it takes no {senseless[0]}")
+        raise UsageError(
+            f"{name} is a saved graph, which does not run: it takes no {senseless[0]} (options come before it)"
+        )
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -298,6 +298,67 @@ class TestModuleCalls:
         assert ran_in["MulBackward0"] == [8]
 
 
+DEEP = """\
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.norm, self.down = nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 4)
+    def forward(self, x):
+        return x + self.down(torch.relu(self.norm(self.up(x))))
+
+net = nn.Sequential(*(Layer() for _ in range(5)))
+x = torch.ones(2, 4, requires_grad=True).exp()
+loss = net(x).mean()
+loss.backward()
+"""
+
+
+class TestFolding:
+    def test_makes_a_large_graph_fit_the_screen(self, show: Runner) -> None:
+        text = show(DEEP).text
+        assert "37 operations" in text
+        assert "folded at depth 3 of 3: --open NAME one module" in text
+        assert "net.4.down.weight  [4, 8]  leaf" in text
+        assert re.search(r"▣ (#\d+  )?4 more: net\.0-3  Layer  \[2, 4\]  line 13  5\d nodes", text)
+        assert len(text.splitlines()) < 30
+
+    def test_leaves_a_small_graph_alone(self, show: Runner) -> None:
+        assert "folded" not in show(TRAIN).text
+        assert show(TRAIN).text == show(TRAIN, "--depth", "9").text
+
+    def test_goes_as_deep_as_asked(self, show: Runner) -> None:
+        assert "▣ net  Sequential  [2, 4]  line 13  65 nodes, 460 parameters, " in show(DEEP, "--depth", "0").text
+        assert "▣ net.0-4  Layer  × 5  [2, 4]  line 13  65 nodes" in show(DEEP, "--depth", "1").text
+        text = show(DEEP, "--depth", "2").text
+        assert "▣ net.4.down  Linear  [2, 4]  line 9  4 nodes, 36 parameters, " in text
+        assert "folded at depth 2 of 3: --depth 3 opens more, --open NAME one module" in text
+
+    def test_opens_the_module_asked_for(self, show: Runner) -> None:
+        text = show(DEEP, "--depth", "0", "--open", "net.1").text
+        assert "net.1.up.weight  [8, 4]  leaf" in text
+        assert "▣ net.2-4  Layer  × 3" in text
+        assert "net.0.up" not in text
+
+    def test_tells_of_a_module_that_is_not_there(self, show: Runner) -> None:
+        shown = show(DEEP, "--open", "net.33")
+        assert shown.err == "gradtrace: no module of the graph is called 'net.33'; did you mean net.3?\n"
+        assert (shown.text, shown.status) == ("", 2)
+
+    def test_is_in_the_picture_too(self, show: Runner) -> None:
+        text = show(DEEP, "--depth", "1", command="dot").text
+        assert "0-4   × 5" in text
+        assert "net.1" not in text
+
+    def test_draws_many_edges_of_a_box_as_one(self, show: Runner) -> None:
+        text = show(
+            DEEP.replace("net(x)", "torch.stack([net(torch.ones(4)) for _ in range(5)])"), "--depth", "0", command="dot"
+        ).text
+        assert (text.count("->"), text.count('label="× 5"')) == (1, 1)
+
+
 class TestDot:
     @pytest.mark.parametrize(
         ("options", "clusters"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -21,6 +21,8 @@ class Kind(Enum):
     CONSTANT = "constant"
     #: a place where the path was cut (`detach()`, `no_grad`, `.data` ...); its inputs are what lies behind
     CUT = "cut"
+    #: several nodes drawn as one; only in folded graphs
+    BOX = "box"
 
 
 class SavedState(Enum):
@@ -69,6 +71,25 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Box:
+    """Several nodes of a graph, drawn as one."""
+
+    #: ids of the nodes inside
+    members: tuple[int, ...]
+    #: paths of the modules in it, one for each turn of a repetition; empty outside of modules
+    paths: tuple[str, ...] = ()
+    #: how many equal turns it stands for
+    times: int = 1
+    #: the turns are further ones of the turn that is shown beside the box
+    more: bool = False
+    #: operations inside, and elements of the parameters they use
+    operations: int = 0
+    parameters: int = 0
+    #: bytes of memory that the nodes inside saved, shared memory once, without that of parameters
+    saved_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One node. `id` counts from 1 in the order in which a walk from the root meets the nodes, the same in each run."""
 
@@ -96,6 +117,7 @@ class Node:
     call: int = 0
     #: its place in the order in which operations were made; 0 for what is none
     made: int = 0
+    box: Box | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +149,10 @@ class Graph:
     remarks: tuple[str, ...] = field(default=())
     #: the module calls that nodes ran in, in the order of their numbers
     calls: tuple[Call, ...] = ()
+    #: of a folded graph: the graph it stands for, how many levels of modules are open, and how many there are
+    whole: Graph | None = None
+    opened: int = 0
+    levels: int = 0
 
     @cached_property
     def by_id(self) -> Mapping[int, Node]:
@@ -189,3 +215,12 @@ class Graph:
             for edge in self.inputs.get(user, ()):
                 level[edge.source] = max(level[edge.source], level[user] + 1)
         return max(level.values(), default=0)
+
+
+def memory(nodes: Iterable[Node], parameters: bool = False) -> int:
+    """Bytes of memory that the nodes keep alive by what they saved: shared memory once, and parameters, which live
+    without the graph, apart."""
+    held = [one for node in nodes for one in node.saved if one.state is not SavedState.FREED]
+    held = [one for one in held if one.parameter == parameters]
+    shared = {one.storage: one.storage_bytes for one in held if one.storage}
+    return sum(shared.values()) + sum(one.bytes for one in held if not one.storage)

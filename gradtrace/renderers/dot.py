@@ -26,6 +26,8 @@ from gradtrace.streams import put_file
 
 Direction: TypeAlias = Literal["forward", "backward"]
 
+#: shapes of a picture that fit a page
+PAGE = 80
 #: up to how many saved tensors get a shape of their own; more stand in the labels of the nodes that saved them
 _SAVED_DRAWN = 12
 _LABEL = 44
@@ -33,6 +35,7 @@ _LABEL = 44
 _GREY, _INK = "#8a8f98", "#24292f"
 _LOOKS: dict[str, dict[str, str]] = {
     "op": {"shape": "box", "style": "rounded,filled", "fillcolor": "#dbe9fb", "color": "#4a7ebb"},
+    "box": {"shape": "box3d", "style": "filled", "fillcolor": "#e6dcf7", "color": "#7a5cb5"},
     "leaf": {"shape": "ellipse", "style": "filled", "fillcolor": "#cdeccb", "color": "#3c8a3a", "penwidth": "1.6"},
     "constant": {"shape": "ellipse", "style": "dashed", "color": _GREY, "fontcolor": "#57606a"},
     "cut": {"shape": "octagon", "style": "filled", "fillcolor": "#b3261e", "color": "#7a1812", "fontcolor": "white"},
@@ -43,6 +46,7 @@ _GONE = {"fillcolor": "#e4e4e4", "color": "#57606a", "style": "filled,dashed", "
 _BROKEN = {"fillcolor": "#f9c9a8", "color": "#c0392b", "style": "filled,diagonals", "penwidth": "2"}
 _LOOKS |= {
     "unreached": {**_LOOKS["op"], **_PALE, "style": "rounded,filled,dotted"},
+    "box unreached": {**_LOOKS["box"], **_PALE, "style": "filled,dotted"},
     "leaf unreached": {**_LOOKS["leaf"], **_PALE, "style": "filled,dotted"},
     "freed": {"shape": "box", **_GONE},
     "modified": {"shape": "box", **_BROKEN},
@@ -94,7 +98,14 @@ def _header(graph: Graph) -> list[str]:
     asked = wording.request(graph)
     if graph.stack:
         asked += "   " + wording.elide(line_text(graph.stack[0].path, graph.stack[0].line), 80)
-    return [*roots, asked.rstrip(), ", ".join(wording.totals(graph)), *wording.warnings(graph), *graph.remarks]
+    return [
+        *roots,
+        asked.rstrip(),
+        ", ".join(wording.totals(graph)),
+        wording.folding(graph),
+        *wording.warnings(graph),
+        *graph.remarks,
+    ]
 
 
 def _label(lines: Iterable[str], end: str = "n") -> str:
@@ -164,7 +175,7 @@ class _Drawing:
 
     def _shapes(self) -> Iterator[_Shape]:
         for node in self._graph.nodes:
-            if node.kind in (Kind.OP, Kind.CUT):
+            if node.kind not in (Kind.LEAF, Kind.CONSTANT):
                 yield _Shape(self._id(node), node.module, self._look(node), self._says(node), self._tells(node))
                 if self._saved_drawn:
                     yield from (self._saved(node, number) for number in range(len(node.saved)))
@@ -191,10 +202,12 @@ class _Drawing:
         reached, faults = node.id in self._reached, " ".join(wording.faults(node))
         if node.kind is Kind.LEAF:
             return "leaf" if reached else "leaf unreached"
-        if node.kind is not Kind.OP:
+        if node.kind in (Kind.CONSTANT, Kind.CUT):
             return str(node.kind.value)
         if faults:
             return "modified" if "modified" in faults else "freed"
+        if node.kind is Kind.BOX:
+            return "box" if reached else "box unreached"
         return "op" if reached else "unreached"
 
     def _says(self, node: Node) -> tuple[str, ...]:
@@ -204,6 +217,10 @@ class _Drawing:
         shape = wording.shapes(node.outputs, self._device)
         if node.kind is Kind.CUT:
             lines = [f"{node.op} at {at}" if at else node.op, "   ".join(filter(None, (named, shape)))]
+        elif node.box is not None:
+            times = f"   × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
+            title, facts = wording.box_title(node.box, node.module), wording.box_facts(node.box)[0]
+            lines = [named, title + times, node.op, "   ".join(filter(None, (shape, at))), facts]
         elif node.kind is Kind.OP:
             saves = "" if self._saved_drawn else wording.saves(node.saved, self._device)
             lines = [named, node.op, "   ".join(filter(None, (shape, at))), saves]
@@ -220,12 +237,14 @@ class _Drawing:
         return (
             f"#{node.id} {node.name or ''}" + (f" = {node.value}" if node.value is not None else ""),
             ends.get(node.kind, "leaf" if node.kind is Kind.LEAF else ""),
+            wording.box_title(node.box) if node.box is not None else "",
             node.op,
             wording.shapes(node.outputs, self._device),
             f"{wording.place(site)}   {line_text(site.path, site.line)}" if site else "",
             f"in {node.module}" if node.module else "",
             f"grad {node.grad}" if node.grad else "",
             *(_saved_fact(saved, self._device) for saved in node.saved),
+            wording.box_facts(node.box)[0] if node.box is not None else "",
             *node.tags,
         )
 
@@ -238,13 +257,19 @@ class _Drawing:
         return _Shape(f"{self._id(node)}_s{number}", node.module, looks[saved.state], label, told)
 
     def _arrows(self) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+        boxes = {node.id for node in self._graph.nodes if node.kind is Kind.BOX}
+        together: dict[object, list[Edge]] = {}
         for edge in self._graph.edges:
+            boxed = edge.user in boxes or edge.source in boxes
+            together.setdefault((edge.user, edge.source) if boxed else edge, []).append(edge)
+        for edge, *others in together.values():
             user, source = self._graph.by_id[edge.user], self._graph.by_id[edge.source]
             copied = source.kind in (Kind.LEAF, Kind.CONSTANT)
             near = self._id(user)
             far = self._id(source, self._users[source.id][user.id] if copied else 0)
             tail, head = (far, near) if self._forward else (near, far)
-            yield tail, head, self._arrow(edge, user, source)
+            many = {"label": f"× {len(others) + 1}", "tooltip": ""} if others else {}
+            yield tail, head, self._arrow(edge, user, source) | many
         for node in self._graph.nodes if self._saved_drawn else ():
             for number, saved in enumerate(node.saved):
                 tail, head = f"{self._id(node)}_s{number}", self._id(node)
@@ -258,7 +283,7 @@ class _Drawing:
         whole = source.name or source.op, wording.shapes(shape, self._device)
         facts = [*whole, f"input {edge.input} of {user.op}", used]
         look = {"tooltip": _tooltip(facts)} | ({"label": _label([used])} if used else {})
-        if source.kind in (Kind.OP, Kind.CUT):
+        if source.kind not in (Kind.LEAF, Kind.CONSTANT):
             look["weight"] = "8"  # keeps the main line straight and lets leaves step aside
         if source.kind is Kind.CUT:
             return look | {"color": "#b3261e", "style": "dashed"} | ({} if self._forward else {"arrowhead": "tee"})

@@ -21,10 +21,12 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
 
-from gradtrace.model.graph import Edge, Graph, Kind, Node, SavedState
+from gradtrace.model.graph import Box, Edge, Graph, Kind, Node, SavedState
 from gradtrace.model.source import line_text
 from gradtrace.renderers import wording
 
+#: rows of a tree that fit a screen, or nearly
+PAGE = 60
 #: the longest turn, in rows, that is searched for, and the fewest turns that are worth folding
 _LONGEST_TURN, _FEWEST_TURNS = 400, 6
 #: the room facts get even where deep guides leave less
@@ -37,6 +39,7 @@ _STYLES = {
     "name": "bold",
     "leaf": "bold green",
     "op": "",
+    "box": "bold cyan",
     "shape": "cyan",
     "place": "blue",
     "quiet": "dim",
@@ -46,10 +49,10 @@ _STYLES = {
     "source": "",
 }
 #: where a gradient comes by, and where none does
-_SYMBOLS = {Kind.OP: "●○", Kind.LEAF: "◆◇", Kind.CONSTANT: "··", Kind.CUT: "✂✂"}
-_SYMBOL_STYLES = {Kind.OP: "op", Kind.LEAF: "leaf", Kind.CONSTANT: "quiet"}
+_SYMBOLS = {Kind.OP: "●○", Kind.LEAF: "◆◇", Kind.CONSTANT: "··", Kind.CUT: "✂✂", Kind.BOX: "▣▢"}
+_SYMBOL_STYLES = {Kind.OP: "op", Kind.LEAF: "leaf", Kind.CONSTANT: "quiet", Kind.BOX: "box"}
 _ASCII = str.maketrans({
-    "│": "|", "├": "|", "└": "`", "─": "-", "●": "*", "○": "o", "◆": "+", "◇": "=", "·": ".", "✂": "x", "⋮": ":",
+    "│": "|", "├": "|", "└": "`", "─": "-", "●": "*", "○": "o", "◆": "+", "◇": "=", "·": ".", "✂": "x", "⋮": ":", "▣": "@", "▢": "0",
     "…": "~", "×": "x", "┃": "|", "⚠": "!",
 })  # fmt: skip
 
@@ -159,6 +162,8 @@ def _header(graph: Graph, width: int) -> Iterator[Line]:
         line = f"{graph.stack[0].line} │ "
         yield [Span("  ", ""), Span(line, "guide"), Span(_cropped(text, width - 2 - len(line)), "source")]
     yield from _fit([Fact("quiet", (words,)) for words in wording.totals(graph)], _INDENT, "  ", width)
+    if folding := wording.folding(graph):
+        yield from _fit(_words(folding, "quiet"), _INDENT, "  ", width, gap=" ")
     for text in wording.warnings(graph):
         yield from _fit(_words(text, "warning"), [Span("⚠ ", "warning")], "  ", width, gap=" ")
     for text in graph.remarks:
@@ -203,7 +208,7 @@ def _page(graph: Graph) -> _Page:
         for source in sources:
             users[source].append(user)
     starts = list(dict.fromkeys((*graph.roots, *(node for node, by in users.items() if not by))))
-    order = [node for node in _order(starts, reads, users) if graph.by_id[node].kind in (Kind.OP, Kind.CUT)]
+    order = [node for node in _order(starts, reads, users) if graph.by_id[node].kind not in (Kind.LEAF, Kind.CONSTANT)]
     owner = _owners(order, users, set(starts))
     owned: dict[int, list[int]] = {_ROOT: []}
     for node in order:
@@ -365,7 +370,7 @@ def _likeness(rows: Sequence[Row]) -> list[int]:
 def _alike(node: Node) -> tuple[object, ...]:
     """What two nodes share that differ in number and value alone."""
     at = node.stack[0].place if node.stack else None
-    return node.kind, node.op, node.name, at, node.module, node.outputs, node.saved, node.grad, node.tags
+    return node.kind, node.op, node.name, at, node.module, node.outputs, node.saved, node.grad, node.tags, node.box
 
 
 def _next_equal(keys: Sequence[int]) -> list[int]:
@@ -394,6 +399,11 @@ def _run(keys: Sequence[int], following: Sequence[int], at: int) -> tuple[int, i
 
 
 # --- lines -----------------------------------------------------------------------------------------------------------
+
+
+def height(graph: Graph) -> int:
+    """How many rows the tree of a graph has, without the header."""
+    return sum(1 for _ in _folded(list(_joined(_rows(graph, _page(graph))))))
 
 
 def _tree(graph: Graph, width: int, fold: bool) -> Iterator[Line]:
@@ -451,11 +461,12 @@ class _Facts:
         facts = self._full(row) if row.full else self._reference(row)
         if len(row.edges) < 2:
             return facts
-        return [*facts, Fact("quiet", (f"as inputs {', '.join(str(edge.input) for edge in row.edges)}",))]
+        return [*facts, Fact("quiet", (f"as inputs {wording.ranges([edge.input for edge in row.edges])}",))]
 
     def _reference(self, row: Row) -> list[Fact]:
         node = row.node
-        name = Fact("quiet", _forms(node.name or node.op, 20), 2)
+        title = wording.box_title(node.box) if node.box is not None else ""
+        name = Fact("quiet", _forms(node.name or title or node.op, 20), 2)
         rest = [name, Fact("quiet", (wording.outputs_used(node, row.edges),))]
         return [Fact("number", (f"see #{node.id}",)), *(fact for fact in rest if fact.forms[0])]
 
@@ -474,7 +485,22 @@ class _Facts:
         name = Fact("leaf" if node.kind is Kind.LEAF else "name", _forms(words, 20), 4)
         if node.kind is Kind.CUT:
             return self._cut(node, name)
+        if node.box is not None:
+            return [name, *self._box(node, node.box)]
         return [name, *(self._operation(row, here) if node.kind is Kind.OP else self._end(node))]
+
+    def _box(self, node: Node, box: Box) -> list[Fact]:
+        title = wording.printable(wording.box_title(box))
+        at = wording.place(node.stack[0], self._main) if node.stack else ""
+        return [
+            Fact("box", (title, wording.elide_head(title, 28)), 2),
+            Fact("op", (node.op, wording.elide(node.op, 16)), 1),
+            Fact("box", (f"× {box.times}" if box.times > 1 and not box.more else "",)),
+            Fact("shape", (wording.shapes(node.outputs, self._device),), 2),
+            *self._marks(node),
+            Fact("place", _forms(at, 24), 3),
+            Fact("quiet", wording.box_facts(box), 5),
+        ]
 
     def _end(self, node: Node) -> list[Fact]:
         role = "constant" if node.kind is Kind.CONSTANT else f"leaf, grad {node.grad}" if node.grad else "leaf"

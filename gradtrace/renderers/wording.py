@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.graph import Box, Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
 #: tags that say what the states of the saved tensors say as well
@@ -28,6 +28,12 @@ def size(number: int) -> str:
         value /= 1000
         units.pop(0)
     return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{number} B"
+
+
+def quantity(number: int) -> str:
+    """`312`, `12.3k`, `1.5M`."""
+    text = size(number).removesuffix("B").rstrip()
+    return text.replace(" ", "")
 
 
 @lru_cache(maxsize=4096)
@@ -67,12 +73,12 @@ def places(sites: Iterable[Site], main: str | None = None) -> str:
     for site in sites:
         by_file.setdefault("" if site.path == main else file(site.path), set()).add(site.line)
     return ", ".join(
-        (f"{path}:" if path else "line " if len(lines) == 1 else "lines ") + _ranges(sorted(lines))
+        (f"{path}:" if path else "line " if len(lines) == 1 else "lines ") + ranges(sorted(lines))
         for path, lines in sorted(by_file.items())
     )
 
 
-def _ranges(lines: Sequence[int]) -> str:
+def ranges(lines: Sequence[int]) -> str:
     """`3, 14-17, 31`: three and more in a row by the first and last."""
     runs: list[list[int]] = []
     for line in lines:
@@ -116,6 +122,7 @@ def request(graph: Graph) -> str:
 
 def totals(graph: Graph) -> list[str]:
     """How big the graph is: `7 nodes`, `4 operations`, `2 leaves`, `depth 5`, `24 B saved for backward`."""
+    graph = graph.whole or graph
     kinds = [node.kind for node in graph.nodes]
     words = [(Kind.OP, "operation"), (Kind.LEAF, "leaf"), (Kind.CONSTANT, "constant"), (Kind.CUT, "cut")]
     parts = [count(kinds.count(kind), noun) for kind, noun in words if kind in kinds]
@@ -161,6 +168,42 @@ def faults(node: Node) -> list[str]:
     return told + [words for tag in node.tags if (words := STATE_TAGS.get(tag)) and words not in bad]
 
 
+def box_title(box: Box, within: str = "") -> str:
+    """Which modules are in a box: `encoder.layers.0-5`; with `more`: `5 more: encoder.layers.0-4`; empty outside of
+    modules. `within` the module `encoder` it is `layers.0-5`."""
+    title = ", ".join(_joined([path.removeprefix(f"{within}.") for path in box.paths]))
+    return f"{box.times} more: {title}".removesuffix(": ") if box.more else title
+
+
+def _joined(paths: Sequence[str]) -> list[str]:
+    """Paths that differ in their last number together: `layers.0-2, 4`; of many, the first and the last."""
+    families: dict[str, list[str]] = {}
+    for path in paths:
+        stem, _, last = path.rpartition(".")
+        families.setdefault(f"{stem}." if last.isdecimal() else path, []).append(last)
+    words = [
+        stem.lstrip(".") + ranges(sorted(map(int, lasts))) if stem.endswith(".") else stem
+        for stem, lasts in families.items()
+    ]
+    return words if len(words) <= 4 else [words[0], "…", words[-1]]
+
+
+def box_facts(box: Box) -> tuple[str, ...]:
+    """What is in a box: `145 nodes, 33.5k parameters, 733.2 kB saved`, in forms from long to short."""
+    nodes = count(len(box.members), "node")
+    parameters = f", {quantity(box.parameters)} parameter{'s' * (box.parameters != 1)}" if box.parameters else ""
+    saved = f", {size(box.saved_bytes)} saved" if box.saved_bytes else ""
+    return nodes + parameters + saved, nodes + saved, nodes
+
+
+def folding(graph: Graph) -> str:
+    """How much of a folded graph is open, and how to see more; empty for one that is whole."""
+    if graph.whole is None:
+        return ""
+    more = f"--depth {graph.opened + 1} opens more, " if graph.opened < graph.levels else ""
+    return f"folded at depth {graph.opened} of {graph.levels}: {more}--open NAME one module"
+
+
 def tags(node: Node) -> list[str]:
     """What is special about a node and no fault."""
     return [tag for tag in node.tags if tag not in STATE_TAGS]
@@ -168,6 +211,7 @@ def tags(node: Node) -> list[str]:
 
 def warnings(graph: Graph) -> list[str]:
     """What the reader must know first: that the graph was freed, broken by an in-place write, or is cut."""
+    graph = graph.whole or graph
     main = main_file(graph)
     told = {
         "already freed": "this graph was already freed by an earlier backward: {} lost what was saved for backward",
@@ -197,6 +241,16 @@ def _at(nodes: Iterable[Node], main: str | None, most: int = 5) -> str:
 def printable(text: str) -> str:
     """Control characters as escapes, so that no name can move the cursor or break a line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def elide_head(path: str, most: int) -> str:
+    """The path without its first parts where it is longer than `most`: `5 more: …layers.0-4`."""
+    words, _, last = path.rpartition(" ")
+    room = most - len(words) - 2 * bool(words) - 1
+    if len(path) <= most or room <= 0:
+        return elide(path, most)
+    tail = last[-room:]
+    return f"{words} …{tail.partition('.')[2] or tail}".lstrip()
 
 
 def elide(text: str, most: int, gap: str = "…") -> str:

@@ -1,0 +1,233 @@
+"""Folds a graph: parts become boxes, so that a graph of thousands of nodes fits a screen.
+
+A folded graph is a graph again, with nodes of the kind BOX. Of a repetition one turn is shown, and the others are one
+box. Leaves and constants go into the box that uses them; one that different boxes use stays outside. Cuts stay outside,
+and so does what was written to in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from gradtrace.model.graph import Box, Call, Edge, Graph, Kind, Node, TensorFact, memory
+from gradtrace.model.parts import Part, Parts, is_freed
+from gradtrace.model.site import Stack
+
+_ALL = 1_000_000
+
+
+def fitted(graph: Graph, size: Callable[[Graph], int], most: int, open: Collection[str] = ()) -> Graph:
+    """The graph with as many levels opened as fit: its `size` is at most `most`. What fits whole is not folded.
+
+    `open` names modules that are shown whole in any case.
+    """
+    if size(graph) <= most:
+        return graph
+    parts = Parts(graph, open)
+    best = _at(parts, 0, open)
+    for depth in range(1, best.levels + 1):
+        deeper = _at(parts, depth, open)
+        if size(deeper) > most:
+            break
+        best = deeper
+    return best
+
+
+def folded(graph: Graph, depth: int, open: Collection[str] = ()) -> Graph:
+    """The graph with `depth` levels opened: 0 shows no more than the outermost modules, functions and lines."""
+    return _at(Parts(graph, open), depth, open)
+
+
+def modules(graph: Graph) -> list[str]:
+    """The paths of the modules that can be opened."""
+    return list(dict.fromkeys(call.path for call in graph.calls if call.path))
+
+
+def _at(parts: Parts, depth: int, open: Collection[str]) -> Graph:
+    graph = _Drawn(parts.graph, list(_closed(parts, depth, open))).graph()
+    return replace(graph, whole=parts.graph, opened=depth, levels=parts.levels) if graph is not parts.graph else graph
+
+
+# --- what is closed --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """What is to be drawn as one."""
+
+    members: tuple[int, ...]
+    #: of the modules that it consists of
+    calls: tuple[Call, ...]
+    times: int
+    #: path of the module around it
+    around: str
+    #: operations of the equal turn that is shown beside it
+    shown: frozenset[int]
+
+
+def _closed(parts: Parts, depth: int, open: Collection[str]) -> Iterator[_Closed]:
+    """What stays closed where `depth` levels are opened: single layers too, until everything is open."""
+    depth = _ALL if depth >= parts.levels else depth
+    waiting = [(parts.root, depth, "")]
+    while waiting:
+        part, left, around = waiting.pop()
+        around = part.call.path if part.call is not None else around
+        left = _ALL if part.call is not None and part.call.path in open else left
+        for run in parts.runs(part):
+            last = run.turns[-1]
+            shut = left <= 0 and not any(id(one) in parts.apart for one in last)
+            if turns := run.turns if shut else run.turns[:-1]:
+                yield from _shut(parts, turns, around, frozenset() if shut else frozenset(parts.members([last])))
+            for one in [] if shut else last:
+                if parts.is_layer(one) and left < _ALL // 2 and id(one) not in parts.apart:
+                    yield from _shut(parts, [[one]], around, frozenset())
+                elif isinstance(one, Part):
+                    waiting.append((one, max(left - 1, 0), around))
+
+
+def _shut(parts: Parts, turns: Sequence[Sequence[Part | int]], around: str, shown: frozenset[int]) -> Iterator[_Closed]:
+    """The turns as one; a single operation without a leaf stays what it is."""
+    members = parts.members(turns)
+    if len(members) == 1 and not parts.reads_leaf(members[0]):
+        return
+    calls = tuple(one.call for turn in turns for one in turn if isinstance(one, Part) and one.call is not None)
+    if len(members) > 1 or calls:
+        yield _Closed(members, calls, len(turns), around, shown)
+
+
+# --- the folded graph ------------------------------------------------------------------------------------------------
+
+
+class _Drawn:
+    """A graph with some of its parts closed."""
+
+    def __init__(self, graph: Graph, closed: Sequence[_Closed]) -> None:
+        self._graph = graph
+        self._closed = {min(one.members): one for one in closed}
+        #: what a node is drawn as: itself, or the box it is in
+        self._drawn = {node.id: node.id for node in graph.nodes}
+        self._drawn |= {member: box for box, one in self._closed.items() for member in one.members}
+        self._ends = {node.id for node in graph.nodes if node.kind in (Kind.LEAF, Kind.CONSTANT)}
+        self._users: dict[int, list[int]] = {}
+        for edge in graph.edges:
+            self._users.setdefault(edge.source, []).append(edge.user)
+        #: edges that need not be drawn, as pairs of user and source, and leaves and constants that have no others
+        self._passed = {(edge.user, edge.source) for end in self._ends for edge in self._left_out(end)}
+        self._hidden = {
+            end for end in self._ends if all((user, end) in self._passed for user in self._users.get(end, [end]))
+        }
+
+    def graph(self) -> Graph:
+        """The folded graph."""
+        if not self._closed:
+            return self._graph
+        edges, outputs = self._edges()
+        nodes = [
+            self._box(self._closed[node.id], node.id, outputs.get(node.id, {})) if node.id in self._closed else node
+            for node in self._graph.nodes
+            if self._drawn[node.id] == node.id and node.id not in self._hidden
+        ]
+        roots = tuple(dict.fromkeys(self._drawn[root] for root in self._graph.roots))
+        return replace(self._graph, roots=roots, nodes=tuple(nodes), edges=tuple(edges))
+
+    def _left_out(self, end: int) -> Iterator[Edge]:
+        """The edges to a leaf or constant that need not be drawn: those of boxes, where the box says it all."""
+        users = self._users.get(end, [])
+        boxes = {box for user in users if (box := self._drawn[user]) in self._closed}
+        modules = {self._graph.by_id[user].module or str(self._drawn[user]) for user in users}
+        gone = boxes if len(modules) == 1 else {box for box in boxes if self._closed[box].shown & set(users)}
+        yield from (Edge(user, end, 0) for user in users if self._drawn[user] in gone)
+
+    def _edges(self) -> tuple[list[Edge], dict[int, dict[tuple[int, int], int]]]:
+        """The edges to draw, and the outputs of each box by node and output inside: numbered as they are met."""
+        outputs: dict[int, dict[tuple[int, int], int]] = {}
+        for root in self._graph.roots:
+            if self._drawn[root] in self._closed:
+                outputs.setdefault(self._drawn[root], {}).setdefault((root, 0), 0)
+        inputs: dict[int, dict[tuple[int, int], int]] = {}
+        edges: dict[Edge, None] = {}
+        for edge in self._graph.edges:
+            user, source = self._drawn[edge.user], self._drawn[edge.source]
+            if user == source or (edge.user, edge.source) in self._passed:
+                continue
+            output, at = edge.output, edge.input
+            if source in self._closed:
+                known = outputs.setdefault(source, {})
+                output = known.setdefault((edge.source, edge.output), len(known))
+            if user in self._closed:
+                read = inputs.setdefault(user, {})
+                at = read.setdefault((source, output), len(read))
+            edges[Edge(user, source, at, output)] = None
+        return list(edges), outputs
+
+    def _box(self, closed: _Closed, number: int, outputs: Mapping[tuple[int, int], int]) -> Node:
+        nodes = [self._graph.by_id[member] for member in closed.members]
+        read = [edge.source for member in closed.members for edge in self._graph.inputs.get(member, ())]
+        ends = dict.fromkeys(source for source in read if source in self._hidden)
+        leaves = [one for end in ends if (one := self._graph.by_id[end]).kind is Kind.LEAF]
+        out = [self._graph.by_id[node] for node, _ in outputs]
+        box = Box(
+            members=(*closed.members, *ends),
+            paths=tuple(dict.fromkeys(call.path for call in closed.calls)),
+            times=closed.times,
+            more=bool(closed.shown),
+            operations=len(nodes),
+            parameters=sum(prod(leaf.outputs[0].shape or ()) for leaf in leaves if leaf.outputs),
+            saved_bytes=memory(nodes),
+        )
+        lone = out[0] if len(out) == 1 else None
+        return Node(
+            id=number,
+            kind=Kind.BOX,
+            op=", ".join(dict.fromkeys(call.kind for call in closed.calls)) or _operations(nodes),
+            name=lone.name if lone is not None else None,
+            outputs=tuple(self._fact(node, output) for node, output in outputs),
+            stack=_called(_common(nodes), self._classes(nodes, closed.calls)),
+            module=closed.around,
+            value=lone.value if lone is not None else None,
+            tags=("freed",) if any(map(is_freed, nodes)) else (),
+            box=box,
+        )
+
+    def _classes(self, nodes: Sequence[Node], calls: Sequence[Call]) -> set[str]:
+        """The classes of the modules in a box."""
+        outer = {call.inside for call in calls}
+        known = {call.number: call for call in self._graph.calls}
+        numbers = {node.call for node in nodes} if calls else set()
+        found = set()
+        while numbers := {number for number in numbers if number in known} - outer:
+            found |= {known[number].kind for number in numbers}
+            numbers = {known[number].inside for number in numbers}
+        return found
+
+    def _fact(self, node: int, output: int) -> TensorFact:
+        facts = self._graph.by_id[node].outputs
+        return facts[output] if output < len(facts) else TensorFact(None)
+
+
+def _operations(nodes: Sequence[Node]) -> str:
+    """`Sub, Pow, Mean`."""
+    names = list(dict.fromkeys(node.op.rstrip("0123456789").removesuffix("Backward") for node in nodes))
+    return ", ".join(names[:3] + ["…"] * (len(names) > 3))
+
+
+def _called(stack: Stack, classes: Collection[str]) -> Stack:
+    """The place outside of the `forward` of these classes."""
+    at = 0
+    while at + 1 < len(stack) and stack[at].in_module_call and f".{stack[at].function}".split(".")[-2] in classes:
+        at += 1
+    return stack[at:]
+
+
+def _common(nodes: Sequence[Node]) -> Stack:
+    """The innermost place that all nodes were made at, or were called from."""
+    stacks = [node.stack[::-1] for node in nodes if node.stack]
+    if not stacks:
+        return ()
+    first, depth = stacks[0], min(map(len, stacks))
+    same = 0
+    while same < depth and len({stack[same].place for stack in stacks}) == 1:
+        same += 1
+    return first[:same][::-1] or nodes[-1].stack

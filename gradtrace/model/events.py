@@ -480,8 +480,9 @@ class Given:
     #: results
     feeds: bool = False
     weighs: bool = False
-    #: for a gradient that was cleared: where
+    #: for a gradient that was cleared: where, and whether some other step had used the call by then
     cleared: Stack = ()
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

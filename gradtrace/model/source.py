@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import linecache
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -27,13 +28,14 @@ class _Index:
 
     def __init__(self, tree: ast.Module) -> None:
         self.parent: dict[ast.AST, ast.AST] = {}
-        self.by_line: dict[int, ast.stmt] = {}
-        for node in ast.walk(tree):  # breadth first: inner statements overwrite outer ones
+        #: the outer statements before the inner ones
+        self.by_line: defaultdict[int, list[ast.stmt]] = defaultdict(list)
+        for node in ast.walk(tree):
             for child in ast.iter_child_nodes(node):
                 self.parent[child] = node
             if isinstance(node, ast.stmt):
                 for line in range(node.lineno, _last_own_line(node) + 1):
-                    self.by_line[line] = node
+                    self.by_line[line].append(node)
 
 
 def _last_own_line(node: ast.stmt) -> int:
@@ -64,10 +66,18 @@ def line_text(path: str, line: int) -> str:
     return linecache.getline(path, line).strip() if known is None else known
 
 
-def statement(path: str, line: int) -> ast.stmt | None:
-    """The innermost statement on a line; for a compound statement only its header counts."""
+def statement(path: str, line: int, column: int | None = None) -> ast.stmt | None:
+    """The innermost statement on a line, of several the one at `column`; for a compound statement only its header
+    counts."""
     index = _index(path)
-    return index.by_line.get(line) if index else None
+    found = index.by_line.get(line, []) if index else []
+    here = [one for one in found if column is not None and _spans(one, line, column)]
+    return next(reversed(here or found), None)
+
+
+def _spans(node: ast.stmt, line: int, column: int) -> bool:
+    end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return (node.lineno, node.col_offset) <= (line, column) < end
 
 
 def text_of(path: str, line: int) -> str:
@@ -92,7 +102,7 @@ def loops_around(path: str, line: int) -> list[Loop]:
 
 def call(site: Site, names: tuple[str, ...]) -> ast.Call | None:
     """The call of one of `names` (`loss.backward(...)`, `grad(...)`) that the frame of `site` was in."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     calls = [node for node in ast.walk(found) if isinstance(node, ast.Call)] if found else []
     named = [node for node in calls if _called(node) in names]
     exact = [node for node in named if (node.lineno, node.col_offset) == (site.line, site.column)]
@@ -116,7 +126,7 @@ _PLACES = {
 
 def passed(site: Site, option: str) -> str:
     """What a call in the statement at `site` gives for an option such as retain_graph; empty where it does not."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     calls = [node for node in _own_nodes(found) if isinstance(node, ast.Call)] if found else []
     words = [word.value for node in calls for word in node.keywords if word.arg in (option, None)]
     for node in calls:
@@ -139,7 +149,7 @@ def root_of(site: Site) -> str:
 
 def assigned(site: Site) -> tuple[str, ...]:
     """What the statement at `site` assigns to: `("pred", "state")`, `("self.memory",)`."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     if isinstance(found, ast.Assign):
         targets = found.targets
     elif isinstance(found, (ast.AugAssign, ast.AnnAssign)):
@@ -170,7 +180,7 @@ def _leaves(target: ast.expr) -> list[ast.expr]:
 
 def reads(site: Site) -> frozenset[str]:
     """Names and attributes that the statement at `site` reads: `{"x", "self", "self.memory"}`."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     if found is None:
         return frozenset()
     loads = (node for node in _own_nodes(found) if isinstance(node, (ast.Name, ast.Attribute)))
@@ -193,7 +203,7 @@ def _own_nodes(found: ast.stmt) -> list[ast.AST]:
 def bound(site: Site) -> frozenset[str]:
     """The variables and attributes that the statement at `site` changes: of `protos[c] = x` this is `protos`, of
     `mean.mul_(0.9).add_(x)` it is `mean`."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     written = _written(found.value) if isinstance(found, ast.Expr) else ""
     texts = (written, *assigned(site))
     return frozenset(text.partition("[")[0] for text in texts if text)
@@ -209,7 +219,7 @@ def _written(found: ast.expr) -> str:
 
 def round_trips(site: Site) -> frozenset[str]:
     """What the statement at `site` reads and its loop assigns there or further down: values of the last turn."""
-    around, found = loop(site.path, site.line), statement(site.path, site.line)
+    around, found = loop(site.path, site.line), statement(site.path, site.line, site.column)
     if around is None or found is None:
         return frozenset()
     later = [node for node in ast.walk(around) if isinstance(node, ast.stmt) and node.lineno >= found.lineno]
@@ -219,7 +229,7 @@ def round_trips(site: Site) -> frozenset[str]:
 def state_reads(site: Site) -> frozenset[str]:
     """Attributes that carry state from call to call and that the statement at `site` reads, itself or through a local
     variable (`h, c = self.state`)."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     names = reads(site)
     state, containers = _state(site.path)
     for earlier in _function_statements(site):
@@ -237,7 +247,7 @@ def state_reads(site: Site) -> frozenset[str]:
 def stored(site: Site, attributes: Collection[str]) -> int | None:
     """The line that puts what the statement at `site` makes into one of these attributes: its own, or a later one of
     the same function (`self.hidden = hidden`)."""
-    found, made = statement(site.path, site.line), bound(site)
+    found, made = statement(site.path, site.line, site.column), bound(site)
     if found is None:
         return None
     if made & set(attributes):
@@ -251,7 +261,7 @@ def stored(site: Site, attributes: Collection[str]) -> int | None:
 
 def returned_by(site: Site) -> bool:
     """Whether the function around `site` returns what the statement there makes, and makes it anew at each call."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     function = _ancestor(site.path, found, _FUNCTIONS) if found is not None else None
     if any("cache" in ast.unparse(one) for one in getattr(function, "decorator_list", ())):
         return False
@@ -262,17 +272,17 @@ def returned_by(site: Site) -> bool:
 
 def opens_loop(site: Site) -> bool:
     """Whether the head of a loop stands at `site`."""
-    return isinstance(statement(site.path, site.line), (ast.For, ast.AsyncFor, ast.While))
+    return isinstance(statement(site.path, site.line, site.column), (ast.For, ast.AsyncFor, ast.While))
 
 
 def hands_on(site: Site) -> bool:
     """Whether the statement takes the value of the call it is in: `x = f()`, `return f()`."""
-    return isinstance(statement(site.path, site.line), (ast.Assign, ast.AnnAssign, ast.Return))
+    return isinstance(statement(site.path, site.line, site.column), (ast.Assign, ast.AnnAssign, ast.Return))
 
 
 def plain_value(site: Site) -> str:
     """Of a statement that assigns one variable's value to one other name (`self.hidden = hidden`), that variable."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     plain = isinstance(found, ast.Assign) and len(assigned(site)) == 1 and isinstance(found.value, ast.Name)
     return found.value.id if plain else ""  # type: ignore[union-attr]
 
@@ -291,7 +301,7 @@ def grows(path: str, name: str) -> bool:
 
 
 def _function_statements(site: Site) -> list[ast.stmt]:
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     function = _ancestor(site.path, found, _FUNCTIONS) if found is not None else None
     return [node for node in ast.walk(function) if isinstance(node, ast.stmt)] if function is not None else []
 
@@ -537,12 +547,12 @@ def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
 def _around(site: Site) -> list[ast.stmt]:
     """The statements of the function around `site`; at the top of a file all of it."""
     index = _index(site.path)
-    return _function_statements(site) or (list(index.by_line.values()) if index else [])
+    return _function_statements(site) or ([one for found in index.by_line.values() for one in found] if index else [])
 
 
 def listed(site: Site) -> tuple[str, ...]:
     """The variables in lists among the arguments of the calls at `site`: `image` in `Adam([image])`."""
-    found = statement(site.path, site.line)
+    found = statement(site.path, site.line, site.column)
     lists = [node for node in _own_nodes(found) if isinstance(node, ast.List)] if found else []
     return tuple(ast.unparse(one) for node in lists for one in node.elts if isinstance(one, (ast.Name, ast.Attribute)))
 

@@ -98,7 +98,7 @@ class ClearedGrad(Rule):
         of.used.update({_line(one) for one in step.given})
         fed = {_line(one) for one in step.given}
         lost = [one for one in step.lost if not one.taken and not one.read]
-        wasted = [one for one in lost if not one.checked]
+        wasted = [one for one in lost if not one.checked and not one.elsewhere]
         if step.empty:
             _note(of.starved, lost, step)
             _note(of.robbed, [one for one in step.lost if one.taken and not one.read], step)
@@ -200,7 +200,8 @@ class ClearedGrad(Rule):
 
     def _unstepped(self, event: Unstepped) -> list[Finding]:
         one = event.given
-        if one.read or one.heard or event.calls < _TURNS or max(event.others, event.clears) < _TURNS:
+        # where a GradScaler has looked, it may have left out each step
+        if one.read or one.heard or one.checked or event.calls < _TURNS or max(event.others, event.clears) < _TURNS:
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []

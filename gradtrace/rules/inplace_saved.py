@@ -86,7 +86,7 @@ def _mend(event: Overwritten) -> str:
 def _out_of_place(site: Site) -> str | None:
     """What to type instead of the statement."""
     instead: ast.expr
-    match source.statement(site.path, site.line):
+    match source.statement(site.path, site.line, site.column):
         case ast.AugAssign(target=ast.Name() | ast.Attribute() as written, op=operator, value=value):
             instead = ast.BinOp(written, operator, value)
         case ast.Expr(

@@ -72,7 +72,7 @@ class NonLeafGrad(Rule):
 
 
 def _whose(site: Site) -> str:
-    found = source.statement(site.path, site.line)
+    found = source.statement(site.path, site.line, site.column)
     reads = (
         [node for node in ast.walk(found) if isinstance(node, ast.Attribute) and node.attr == "grad"] if found else []
     )
@@ -83,7 +83,7 @@ def _whose(site: Site) -> str:
 
 def _only_clears(site: Site) -> bool:
     """`if x.grad is not None: x.grad.zero_()`: nothing is missed where there is nothing to clear."""
-    found = source.statement(site.path, site.line)
+    found = source.statement(site.path, site.line, site.column)
     if found is not None and site.column is not None and found.lineno == site.line and site.column < found.col_offset:
         return _clears(found)  # the read stands in a test before it, on the same line
     return isinstance(found, ast.If) and not found.orelse and all(_clears(one) for one in found.body)

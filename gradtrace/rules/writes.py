@@ -39,7 +39,7 @@ def request(event: Overwritten) -> str:
 
 def _quoted(site: Site, whole: bool) -> str:
     """What is evaluated at a place, quoted; only the statement's beginning where it is long."""
-    found = source.statement(site.path, site.line)
+    found = source.statement(site.path, site.line, site.column)
     if whole and isinstance(found, (ast.Assign, ast.AugAssign, ast.Expr)):
         text = ast.unparse(found)
     else:

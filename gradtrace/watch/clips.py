@@ -53,8 +53,10 @@ class Clips:
         self._session = session
         self._running: _Clip | None = None
 
-    def touch(self, frame: FrameType, leaf: int, purse: Purse | None, account: Callable[[int], Any]) -> None:
-        """Clipping reads the gradient of a parameter."""
+    def touch(
+        self, frame: FrameType, leaf: int, purse: Purse | None, account: Callable[[int], Any], given: bool = False
+    ) -> None:
+        """Clipping reads the gradient of a parameter, and finds one if it is `given`."""
         stack = self._session.frames.stack(frame)
         if self._running is None or self._running.stack != stack:
             self.close()
@@ -64,6 +66,8 @@ class Clips:
             return
         clip.seen.add(leaf)
         clip.count += 1
+        if given and (purse is None or not (purse.calls or purse.zeroed)):
+            clip.told = True  # a gradient that the user's code has put there itself
         if purse is None:
             return
         clip.known = True
@@ -111,6 +115,8 @@ class Clips:
 
     def cleared(self, purse: Purse, stack: Stack) -> None:
         self.close()
+        if purse.fresh and any(call.checked for call in purse.calls):
+            self._settle(purse)  # a GradScaler has left the step out
         clip, purse.clip = purse.clip, None
         if clip is None or clip.told:
             return

@@ -104,8 +104,8 @@ class _Account:
     #: number of the last backward call at its last step, and where that was
     calls: int = 0
     stack: Stack = ()
-    #: calls cleared unused since its last step: the call and where
-    lost: OrderedDict[int, tuple[Call, Stack]] = field(default_factory=OrderedDict)
+    #: calls cleared unused since its last step: the call, where, and whether some other step had used it by then
+    lost: OrderedDict[int, tuple[Call, Stack, bool]] = field(default_factory=OrderedDict)
     clears: int = 0
     #: until its first step, by line: the last call, how many, and whether others used one of them
     waiting: dict[tuple[Stack, str], tuple[Call, int, bool]] = field(default_factory=dict)
@@ -228,6 +228,7 @@ class Ledger(Observer):
             site = call.stack, call.root
             last, count, taken = account.waiting.get(site, (call, 0, False))
             call.read |= last.read
+            call.checked |= last.checked
             account.waiting[site] = call, count + 1, taken or bool(last.taken)
 
     def _account(self, key: int) -> _Account:
@@ -243,7 +244,7 @@ class Ledger(Observer):
         purse = self._purses.get(id(tensor))
         if reader == "clip":
             if purse is not None or tensor.requires_grad:
-                self._clips.touch(call.frame, id(tensor), purse, self._account)
+                self._clips.touch(call.frame, id(tensor), purse, self._account, given=call.out is not None)
         elif reader == "scaler":
             self._clips.unscale(call.frame, purse)
             for one in purse.calls if purse is not None else ():
@@ -324,7 +325,7 @@ class Ledger(Observer):
     def _note_loss(self, account: _Account, call: Call, stack: Stack) -> None:
         if call.number not in account.lost:
             account.clears += 1
-            account.lost[call.number] = call, stack
+            account.lost[call.number] = call, stack, bool(call.taken)
             if len(account.lost) > _LOST:
                 account.lost.popitem(last=False)
 
@@ -342,16 +343,14 @@ class Ledger(Observer):
             return
         found = self._found(parameters(optimizer), key)
         new = found.new
-        lost = [
-            (call, at) for number, (call, at) in account.lost.items() if number not in new and key not in call.taken
-        ]
+        lost = [one for number, one in account.lost.items() if number not in new and key not in one[0].taken]
         self.session.emit(
             Fed(
                 optimizer=account.name,
                 key=key,
                 stack=stack,
                 given=tuple(self._given(call, key) for _, call in sorted(new.items())),
-                lost=tuple(self._given(call, key, at) for call, at in lost),
+                lost=tuple(self._given(call, key, at, elsewhere) for call, at, elsewhere in lost),
                 stale=found.stale,
                 again=account.stack if found.old and not new and not found.unknown else (),
                 empty=not (found.old or new or found.unknown),
@@ -382,7 +381,7 @@ class Ledger(Observer):
             for key in keys:
                 call.taken.setdefault(key, self.session.backward_calls)
 
-    def _given(self, call: Call, key: int, cleared: Stack = ()) -> Given:
+    def _given(self, call: Call, key: int, cleared: Stack = (), elsewhere: bool = False) -> Given:
         mine = {group for group in call.reach if key in group}
         with_me = {other for group in mine for other in group}
         others = {group for group in call.reach if group and key not in group and with_me.isdisjoint(group)}
@@ -405,6 +404,7 @@ class Ledger(Observer):
             feeds=kin is not None and kin.feeds(mine, others),
             weighs=kin is not None and kin.weighs(mine, others),
             cleared=cleared,
+            elsewhere=elsewhere,
         )
 
     @staticmethod

@@ -6,6 +6,7 @@ take them in, and where paths from them end.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -17,7 +18,7 @@ from gradtrace.model.events import Cut, Unreached
 from gradtrace.model.site import Stack
 from gradtrace.watch import walk
 from gradtrace.watch.backward import BackwardCall
-from gradtrace.watch.births import Birth, Births
+from gradtrace.watch.births import Birth, Births, Made
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.holders import Holders, look
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
@@ -30,7 +31,8 @@ Tensor = torch.Tensor
 _STEPS = 3
 #: steps after which the values of idle parameters are looked at
 LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
-#: calls looked at, walks made and searches for names, at most
+#: optimizers of the past that are told of, calls looked at, walks made and searches for names, at most
+_PAST = 64
 _CALLS = 200_000
 _WALKS = 64
 _SEARCHES = 6
@@ -62,17 +64,28 @@ class _Suspect:
         #: where its own value was taken out of torch
         self.number: Cut | None = None
 
+    @property
+    def is_gone(self) -> bool:
+        """Its module is no more: another tensor may lie where it has lain."""
+        return self.birth is not None and not self.birth.in_forward and self.birth.owner() is None
+
 
 class _Group:
     """The parameters of one optimizer."""
 
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
+    def __init__(self, optimizer: Optimizer, made: Made | None) -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.kind = type(optimizer).__name__
+        self.made = made
         self.steps = 0
         self.suspects: dict[int, _Suspect] = {}
         self.members: frozenset[int] = frozenset()
         self.holders = Holders()
-        self.idle = False
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is known well enough that some of its parameters get no gradient."""
+        return bool(self.suspects) and self.steps >= _STEPS
 
 
 class Reach(Observer):
@@ -81,6 +94,8 @@ class Reach(Observer):
         self._births = births
         self._cuts = cuts
         self._groups: dict[int, _Group] = {}
+        #: of optimizers whose place another one has taken
+        self._past: list[_Group] = []
         self._suspects: dict[int, _Suspect] = {}
         #: cuts met, with the identities of the suspects behind them, and those of which the result went on into a graph
         self._cut: dict[Stack, tuple[Cut, set[int]]] = {}
@@ -131,7 +146,7 @@ class Reach(Observer):
 
     def _leaves_torch(self, call: TorchCall) -> None:
         suspect = self._suspects.get(id(call.args[0]))
-        if suspect is not None and suspect.number is None:
+        if suspect is not None and suspect.number is None and not suspect.is_gone:
             suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
 
     def _nodes(self, call: TorchCall) -> None:
@@ -155,7 +170,7 @@ class Reach(Observer):
     def _note_inputs(self, call: TorchCall, inputs: Sequence[Tensor]) -> None:
         for tensor in inputs:
             suspect = self._suspects.get(id(tensor))
-            if suspect is None or (suspect.used and suspect.off):
+            if suspect is None or suspect.is_gone or (suspect.used and suspect.off):
                 continue
             stack = self.session.frames.stack(call.frame)
             if not torch.is_grad_enabled():
@@ -189,12 +204,14 @@ class Reach(Observer):
     def _clear(self, leaves: Sequence[Tensor]) -> None:
         for leaf in leaves:
             if self._suspects.pop(id(leaf), None) is not None:
-                for group in self._groups.values():
+                for group in (*self._past, *self._groups.values()):
                     group.suspects.pop(id(leaf), None)
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         group = self._groups.get(id(optimizer))
-        if group is None:
+        if group is None or group.optimizer() is not optimizer:
+            if group is not None and group.is_telling and len(self._past) < _PAST:
+                self._past.append(group)
             group = self._groups[id(optimizer)] = self._begin(optimizer)
         group.steps += 1
         if not group.suspects:
@@ -208,7 +225,7 @@ class Reach(Observer):
             group.holders = look(self.session.frames)
 
     def _begin(self, optimizer: Optimizer) -> _Group:
-        group = _Group(type(optimizer).__name__)
+        group = _Group(optimizer, self._births.optimizer(id(optimizer)))
         given = list(parameters(optimizer))
         group.members = frozenset(id(one) for one in given if one.requires_grad)
         # an optimizer of the user's own may take gradients from anywhere
@@ -225,12 +242,11 @@ class Reach(Observer):
     # what it comes to
 
     def at_end(self) -> None:
-        for key, group in self._groups.items():
-            if group.suspects and group.steps >= _STEPS:
-                self._tell(key, group)
+        for group in (*self._past, *self._groups.values()):
+            if group.is_telling:
+                self._tell(group)
 
-    def _tell(self, key: int, group: _Group) -> None:
-        made = self._births.optimizer(key)
+    def _tell(self, group: _Group) -> None:
         told: dict[Any, list[tuple[int, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():
             why, where, cut = self._reason(one, suspect)
@@ -241,7 +257,7 @@ class Reach(Observer):
             born = group.holders.born(suspect.birth.stack, root) if suspect.birth else ()
             told.setdefault((why, born[:1], root.rpartition(".")[2]), []).append((one, root, born, cut))
         for (why, *_), found in told.items():
-            self._emit(why, group, found, made.stack if made else ())
+            self._emit(why, group, found, group.made.stack if group.made else ())
 
     def _reason(self, key: int, suspect: _Suspect) -> tuple[str, Stack, Cut | None]:
         if not suspect.used:

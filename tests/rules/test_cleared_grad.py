@@ -135,6 +135,37 @@ BAD = {
 }
 
 GOOD = {
+    "scaler_skips_every_step": """
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, backoff_factor=0.999)
+        for x, y in data:
+            opt.zero_grad()
+            scaler.scale(100 * F.mse_loss(model(x), y)).backward()
+            scaler.unscale_(opt)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(opt)
+            scaler.update()
+        """,
+    "tasks_in_turn_over_one_trunk": """
+        heads = [nn.Linear(3, 1), nn.Linear(3, 1)]
+        opts = [torch.optim.SGD([*gen.parameters(), *head.parameters()], lr=0.1) for head in heads]
+        for turn, (x, y) in enumerate(data):
+            z = torch.randn(5, 2)
+            losses = torch.stack([F.mse_loss(head(gen(z)), y) for head in heads])
+            opts[turn % 2].zero_grad()
+            losses[turn % 2].backward()
+            opts[turn % 2].step()
+        """,
+    "read_and_cleared_on_one_line": """
+        for x, y in data:
+            for part in (x, 2 * x):
+                opt.zero_grad()
+                part.requires_grad_()
+                F.mse_loss(model(part), y).backward()
+                seen = part.grad.clone(); part.grad.data.zero_()
+            opt.zero_grad()
+            F.mse_loss(model((part + seen).detach()), y).backward()
+            opt.step()
+        """,
     "gan": """
         for x, y in data:
             fake = gen(torch.randn(5, 2))

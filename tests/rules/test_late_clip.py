@@ -96,6 +96,26 @@ BAD = {
 }
 
 GOOD = {
+    "put_there_by_hand": """
+        copies = [p.detach().clone().requires_grad_() for p in model.parameters()]
+        c_opt = torch.optim.SGD(copies, lr=0.1)
+        for x, y in data:
+            for p, g in zip(copies, torch.autograd.grad(F.mse_loss(model(x), y), list(model.parameters()))):
+                p.grad = g
+            nn.utils.clip_grad_norm_(copies, 1.0)
+            c_opt.step()
+        """,
+    "put_there_by_hand_after_clearing": """
+        for x, y in data:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            kept = [p.grad.clone() for p in model.parameters()]
+            opt.zero_grad()
+            for p, g in zip(model.parameters(), kept):
+                p.grad = g
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            opt.step()
+        """,
     "in_time": """
         for x, y in data:
             opt.zero_grad()

@@ -175,6 +175,9 @@ def show(
     line: Line = None,
     depth: Depth = None,
     open: Open = None,
+    saved: Annotated[
+        bool, typer.Option("--saved", help="Show the memory kept for the backward, and for what.")
+    ] = False,
     format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
     output: Output = None,
     color: Color = None,
@@ -190,7 +193,7 @@ def show(
     options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     wanted = Wanted(to_end, tensor, line)
     folding = Folding(depth, open or ())
-    ctx.obj.append(_Job(lambda: show(options, wanted, folding), debug))
+    ctx.obj.append(_Job(lambda: show(options, wanted, folding, saved), debug))
 
 
 @app.command(epilog=_EPILOG, **_RUN)

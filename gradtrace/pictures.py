@@ -45,8 +45,8 @@ class Folding:
         return [fold.folded(graph, self.depth, self.open) for graph in graphs]
 
 
-def show(options: Options, wanted: Wanted, folding: Folding) -> int:
-    """Prints the graphs as trees, or writes them as JSON; returns the exit code."""
+def show(options: Options, wanted: Wanted, folding: Folding, saved: bool = False) -> int:
+    """Prints the graphs as trees, or writes them as JSON; returns the exit code. `saved`: with the memory they keep."""
     kind = options.format or by_ending(options.output, "text", SHOW_FORMATS)
     if kind not in SHOW_FORMATS:
         raise UsageError(f"--format {kind}: show writes {' or '.join(SHOW_FORMATS)}")
@@ -57,7 +57,7 @@ def show(options: Options, wanted: Wanted, folding: Folding) -> int:
         if kind == "json":
             return document.written(graphs, options.named, torch)
         folded = folding.of(graphs, tree.height, tree.PAGE)
-        return out.paper.printed(lambda console: tree.render(folded, console))
+        return out.paper.printed(lambda console: tree.render(folded, console, saved=saved))
 
     return _picture(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
 

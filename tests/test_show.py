@@ -333,7 +333,7 @@ class TestFolding:
         assert "▣ net  Sequential  [2, 4]  line 13  65 nodes, 460 parameters, " in show(DEEP, "--depth", "0").text
         assert "▣ net.0-4  Layer  × 5  [2, 4]  line 13  65 nodes" in show(DEEP, "--depth", "1").text
         text = show(DEEP, "--depth", "2").text
-        assert "▣ net.4.down  Linear  [2, 4]  line 9  4 nodes, 36 parameters, " in text
+        assert "▣ net.4.down  Linear  [2, 4]  line 9  4 nodes, 36 parameters\n" in text
         assert "folded at depth 2 of 3: --depth 3 opens more, --open NAME one module" in text
 
     def test_opens_the_module_asked_for(self, show: Runner) -> None:
@@ -357,6 +357,18 @@ class TestFolding:
             DEEP.replace("net(x)", "torch.stack([net(torch.ones(4)) for _ in range(5)])"), "--depth", "0", command="dot"
         ).text
         assert (text.count("->"), text.count('label="× 5"')) == (1, 1)
+
+
+class TestSaved:
+    def test_is_told_by_module_line_and_operation(self, show: Runner) -> None:
+        text = show(DEEP, "--saved", "--depth", "1").text
+        assert "880 B saved for backward, and 1.6 kB of parameters, which live without the graph:" in text
+        assert re.search(r"by module:\n +400 B +45% +█{5} +net\.\*\.norm +5 operations\n", text)
+        assert re.search(r"by line:\n +848 B +96% +█{10} +line 9 +20 operations\n", text)
+        assert "ExpBackward0  32 B saved  [2, 4]" in text
+
+    def test_is_silent_where_not_asked_for(self, show: Runner) -> None:
+        assert "by module" not in show(DEEP).text
 
 
 class TestDot:

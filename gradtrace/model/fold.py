@@ -11,7 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from gradtrace.model.graph import Box, Call, Edge, Graph, Kind, Node, TensorFact, memory
+from gradtrace.model import memory
+from gradtrace.model.graph import Box, Call, Edge, Graph, Kind, Node, TensorFact
 from gradtrace.model.parts import Part, Parts, is_freed
 from gradtrace.model.site import Stack
 
@@ -105,6 +106,7 @@ class _Drawn:
 
     def __init__(self, graph: Graph, closed: Sequence[_Closed]) -> None:
         self._graph = graph
+        self._bytes = memory.owned(graph)
         self._closed = {min(one.members): one for one in closed}
         #: what a node is drawn as: itself, or the box it is in
         self._drawn = {node.id: node.id for node in graph.nodes}
@@ -175,7 +177,7 @@ class _Drawn:
             more=bool(closed.shown),
             operations=len(nodes),
             parameters=sum(prod(leaf.outputs[0].shape or ()) for leaf in leaves if leaf.outputs),
-            saved_bytes=memory(nodes),
+            saved_bytes=sum(self._bytes.get(node.id, 0) for node in nodes),
         )
         lone = out[0] if len(out) == 1 else None
         return Node(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -85,7 +85,7 @@ class Box:
     #: operations inside, and elements of the parameters they use
     operations: int = 0
     parameters: int = 0
-    #: bytes of memory that the nodes inside saved, shared memory once, without that of parameters
+    #: bytes of memory kept for the nodes inside, without that of parameters; shared memory at the node that was first
     saved_bytes: int = 0
 
 
@@ -184,11 +184,6 @@ class Graph:
         """How many leaves gradients can reach."""
         return sum(node.kind is Kind.LEAF for node in self.nodes)
 
-    @property
-    def saved_bytes(self) -> int:
-        """Bytes that the saved tensors held now hold, each counted at every node that saved it."""
-        return sum(saved.bytes for node in self.nodes for saved in node.saved if saved.state is not SavedState.FREED)
-
     @cached_property
     def order(self) -> Sequence[int]:
         """All nodes, users before what they read; fewer where edges lead in a circle. No recursion: graphs are deep."""
@@ -215,12 +210,3 @@ class Graph:
             for edge in self.inputs.get(user, ()):
                 level[edge.source] = max(level[edge.source], level[user] + 1)
         return max(level.values(), default=0)
-
-
-def memory(nodes: Iterable[Node], parameters: bool = False) -> int:
-    """Bytes of memory that the nodes keep alive by what they saved: shared memory once, and parameters, which live
-    without the graph, apart."""
-    held = [one for node in nodes for one in node.saved if one.state is not SavedState.FREED]
-    held = [one for one in held if one.parameter == parameters]
-    shared = {one.storage: one.storage_bytes for one in held if one.storage}
-    return sum(shared.values()) + sum(one.bytes for one in held if not one.storage)

@@ -21,9 +21,11 @@ from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
 
+from gradtrace.model import memory
 from gradtrace.model.graph import Box, Edge, Graph, Kind, Node, SavedState
 from gradtrace.model.source import line_text
 from gradtrace.renderers import wording
+from gradtrace.renderers.saved import rows as rows_of_memory
 
 #: rows of a tree that fit a screen, or nearly
 PAGE = 60
@@ -53,7 +55,7 @@ _SYMBOLS = {Kind.OP: "●○", Kind.LEAF: "◆◇", Kind.CONSTANT: "··", Kind.
 _SYMBOL_STYLES = {Kind.OP: "op", Kind.LEAF: "leaf", Kind.CONSTANT: "quiet", Kind.BOX: "box"}
 _ASCII = str.maketrans({
     "│": "|", "├": "|", "└": "`", "─": "-", "●": "*", "○": "o", "◆": "+", "◇": "=", "·": ".", "✂": "x", "⋮": ":", "▣": "@", "▢": "0",
-    "…": "~", "×": "x", "┃": "|", "⚠": "!",
+    "…": "~", "×": "x", "█": "#", "┃": "|", "⚠": "!",
 })  # fmt: skip
 
 
@@ -103,15 +105,16 @@ class Fact(NamedTuple):
     rank: int = 9
 
 
-def render(graphs: Sequence[Graph], console: Console, fold: bool = True) -> None:
+def render(graphs: Sequence[Graph], console: Console, fold: bool = True, saved: bool = False) -> None:
     """Prints each graph: a header, then the tree from its root back to its leaves.
 
     With `fold`, long runs of the same operations at the same lines are shown by their first and last turn; cuts and
-    faults are never folded away.
+    faults are never folded away. With `saved`, the bytes kept for the backward stand at each operation and, by module
+    and line, above the tree.
     """
     paint = {name: console.get_style(style) for name, style in _STYLES.items()}
     paint |= {f"{name} unreached": style + Style(dim=True) for name, style in paint.items()}
-    lines = _pages(graphs, console.width, fold)
+    lines = _pages(graphs, console.width, fold, saved)
     if _needs_ascii(console.encoding):
         lines = ([Span(_ascii(text, console.encoding), style) for text, style in line] for line in lines)
     while chunk := list(islice(lines, 1_000)):
@@ -139,13 +142,16 @@ def _segments(line: Line, paint: Mapping[str, Style]) -> Iterator[Segment]:
     yield Segment.line()
 
 
-def _pages(graphs: Sequence[Graph], width: int, fold: bool) -> Iterator[Line]:
+def _pages(graphs: Sequence[Graph], width: int, fold: bool, saved: bool) -> Iterator[Line]:
     for number, graph in enumerate(graphs):
         if number:
             yield []
         yield from _header(graph, width)
+        for style, text in rows_of_memory(graph.whole or graph) if saved else ():
+            yield from [[]] if style and text.endswith(":") else []
+            yield [Span("  " + _cropped(text, width - 2), style)]
         yield []
-        yield from _tree(graph, width, fold)
+        yield from _tree(graph, width, fold, saved)
 
 
 # --- the header ------------------------------------------------------------------------------------------------------
@@ -406,9 +412,9 @@ def height(graph: Graph) -> int:
     return sum(1 for _ in _folded(list(_joined(_rows(graph, _page(graph))))))
 
 
-def _tree(graph: Graph, width: int, fold: bool) -> Iterator[Line]:
+def _tree(graph: Graph, width: int, fold: bool, saved: bool) -> Iterator[Line]:
     rows = list(_joined(_rows(graph, _page(graph))))
-    say = _Facts(graph, {row.node.id for row in rows if not row.full})
+    say = _Facts(graph, {row.node.id for row in rows if not row.full}, saved)
     items: Sequence[Row | Fold] = list(_folded(rows)) if fold else rows
     for item, after in zip(items, [*items[1:], None], strict=False):
         if isinstance(item, Fold):
@@ -441,8 +447,9 @@ _STOP = Fact("quiet", ("no gradient goes further", "gradients stop"))
 class _Facts:
     """Says what there is to say about a row, most important first."""
 
-    def __init__(self, graph: Graph, referred: set[int]) -> None:
+    def __init__(self, graph: Graph, referred: set[int], saved: bool = False) -> None:
         self._graph = graph
+        self._bytes = memory.owned(graph.whole or graph) if saved else {}
         self._referred = referred
         self._main = wording.main_file(graph)
         self._device = wording.device(graph)
@@ -473,7 +480,7 @@ class _Facts:
     def _full(self, row: Row) -> list[Fact]:
         node = row.node
         here = self._graph.uses.get(node.id, 0) == len(row.edges)
-        key = _alike(node), node.value, here, tuple(edge.output for edge in row.edges)
+        key = _alike(node), node.value, self._bytes.get(node.id), here, tuple(edge.output for edge in row.edges)
         if key not in self._told:
             self._told[key] = [fact for fact in self._about(row, here) if fact.forms[0]]
         number = [Fact("number", (f"#{node.id}",))] if node.id in self._referred else []
@@ -519,8 +526,10 @@ class _Facts:
         used = {edge.output for edge in row.edges}
         shown = [fact for i, fact in enumerate(node.outputs) if i in used] if here and len(used) == 1 else node.outputs
         module = tuple(f"in {elided}" for elided in _forms(node.module, 16)) if node.module else ("",)
+        held = self._bytes.get(node.id)
         return [
             Fact("op", _forms(node.op, 30), 5),
+            Fact("number", ("" if held is None else f"{wording.size(held)} saved",)),
             Fact("shape", (wording.shapes(shown, self._device),)),
             Fact("quiet", (wording.outputs_used(node, row.edges),)),
             *self._marks(node),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
+from gradtrace.model import memory
 from gradtrace.model.graph import Box, Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
@@ -126,7 +127,7 @@ def totals(graph: Graph) -> list[str]:
     kinds = [node.kind for node in graph.nodes]
     words = [(Kind.OP, "operation"), (Kind.LEAF, "leaf"), (Kind.CONSTANT, "constant"), (Kind.CUT, "cut")]
     parts = [count(kinds.count(kind), noun) for kind, noun in words if kind in kinds]
-    saved = f"{size(graph.saved_bytes)} saved for backward"
+    saved = f"{size(memory.total(graph.nodes))} saved for backward"
     return [count(len(kinds), "node"), *parts, f"depth {graph.depth:,}", saved]
 
 

@@ -24,6 +24,7 @@ from gradtrace.watch.backward import FREED, BackwardCall
 from gradtrace.watch.calls import ModuleCalls
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.saved import memory
 from gradtrace.watch.session import Session
 
 #: calls remembered for the pictures
@@ -191,6 +192,9 @@ class _Picture:
         self._live = {
             (tensor.grad_fn, tensor.output_nr): (name, tensor) for name, tensor in reversed(pairs) if _has_graph(tensor)
         }
+        self._parameters: list[torch.Tensor] = [tensor for _, tensor in pairs if isinstance(tensor, torch.nn.Parameter)]
+        modules = [one for _, one in named if isinstance(one, torch.nn.Module)]
+        self._parameters += [buffer for one in modules for buffer in one._buffers.values() if buffer is not None]
         self._ids: dict[Any, int] = {}
         self._rank: dict[int, int] = {}
         self._nodes: list[Node] = []
@@ -218,6 +222,8 @@ class _Picture:
         operations = [node for node in order if type(node) is not walk.ACCUMULATE]
         running = {node: self._call_at(node._sequence_nr()) for node in operations}
         self._rank = {number: rank for rank, number in enumerate(sorted(n._sequence_nr() for n in operations), 1)}
+        leaves = [node.variable for node in order if type(node) is walk.ACCUMULATE]
+        self._storages = Storages([*self._parameters, *leaves])
         calls = self._calls.described(set(running.values()), self._modules)
         paths = {call.number: call.path for call in calls}
         constants = self._nodes
@@ -280,7 +286,7 @@ class _Picture:
         number = node._sequence_nr()
         stack = self.session.trail.find(number)
         made = self._made_at(number)
-        saved, hooked = saved_tensors(node)
+        saved, hooked = saved_tensors(node, self._storages)
         name, live = self._live.get((node, 0), (None, None))
         if output is not None:
             name, live = name or root or None, output
@@ -393,7 +399,23 @@ def _value(tensor: Any) -> str | None:
 _SAVED_NAMES: dict[type, tuple[str, ...]] = {}
 
 
-def saved_tensors(node: Any) -> tuple[tuple[Saved, ...], bool]:
+class Storages:
+    """Numbers the memories in which saved tensors lie; knows those of parameters and buffers by their address."""
+
+    def __init__(self, parameters: Iterable[torch.Tensor] = ()) -> None:
+        self._numbers: dict[int, int] = {}
+        self._parameters = {address for one in parameters if (address := memory(one))}
+
+    def of(self, tensor: torch.Tensor) -> tuple[int, int, bool]:
+        """The number of the memory, its bytes, and whether it is a parameter's; zeros where there is none to see."""
+        address = memory(tensor)
+        if not address:
+            return 0, 0, False
+        number = self._numbers.setdefault(address, len(self._numbers) + 1)
+        return number, tensor.untyped_storage().nbytes(), address in self._parameters
+
+
+def saved_tensors(node: Any, storages: Storages | None = None) -> tuple[tuple[Saved, ...], bool]:
     """The node's saved tensors, and whether some are behind `saved_tensors_hooks`: those are not unpacked, since that
     runs the user's code (a checkpoint's forward)."""
     kind = type(node)
@@ -415,7 +437,8 @@ def saved_tensors(node: Any) -> tuple[tuple[Saved, ...], bool]:
         values = list(value) if isinstance(value, (list, tuple)) else [value]
         for index, one in enumerate(values):
             if isinstance(one, torch.Tensor):
-                found.append(Saved(label if len(values) == 1 else f"{label}[{index}]", _fact(one), _bytes(one)))
+                named = label if len(values) == 1 else f"{label}[{index}]"
+                found.append(Saved(named, _fact(one), _bytes(one), SavedState.HELD, *(storages or Storages()).of(one)))
     return tuple(found), hooked
 
 

@@ -1,0 +1,52 @@
+"""How much memory a graph keeps alive by what it saved for the backward, and which nodes, modules and lines it is for.
+
+A memory that several tensors share, as views do, counts once. That of parameters and buffers lives without the graph
+and is told apart. What lies behind `saved_tensors_hooks` is unknown, and so is what a custom Function puts into
+attributes of its context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from gradtrace.model.graph import Graph, Kind, Node, Saved, SavedState
+
+K = TypeVar("K")
+
+
+def total(nodes: Iterable[Node], parameters: bool = False) -> int:
+    """Bytes of memory that the nodes keep alive; with `parameters` those that parameters and buffers hold instead."""
+    held = [one for node in nodes for one in _held(node, parameters)]
+    shared = {one.storage: one.storage_bytes for one in held if one.storage}
+    return sum(shared.values()) + sum(one.bytes for one in held if not one.storage)
+
+
+def owned(graph: Graph) -> Mapping[int, int]:
+    """Bytes by the id of the node that they are for: of those that share a memory the first that was made.
+
+    The sum is that of the whole graph. Nodes that saved nothing, or parameters alone, are left out.
+    """
+    found: dict[int, int] = {}
+    seen: set[int] = set()
+    for node in sorted((node for node in graph.nodes if node.kind is Kind.OP), key=lambda node: (node.made, -node.id)):
+        for one in _held(node, parameters=False):
+            fresh = one.storage not in seen
+            seen |= {one.storage} if one.storage else set()
+            size = (one.storage_bytes if one.storage else one.bytes) if fresh else 0
+            found[node.id] = found.get(node.id, 0) + size
+    return found
+
+
+def by(graph: Graph, group: Callable[[Node], K]) -> list[tuple[K, int, int]]:
+    """Groups of nodes with their bytes and their number of nodes that saved something, the most bytes first."""
+    found: dict[K, tuple[int, int]] = {}
+    for number, size in owned(graph).items():
+        key = group(graph.by_id[number])
+        before, nodes = found.get(key, (0, 0))
+        found[key] = before + size, nodes + 1
+    return sorted(((key, size, nodes) for key, (size, nodes) in found.items()), key=lambda row: -row[1])
+
+
+def _held(node: Node, parameters: bool) -> Iterable[Saved]:
+    return (one for one in node.saved if one.state is not SavedState.FREED and one.parameter == parameters)

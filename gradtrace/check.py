@@ -13,8 +13,10 @@ from gradtrace import config, rules, silence, streams
 from gradtrace.baseline import Baseline
 from gradtrace.config import Settings
 from gradtrace.errors import ExitCode, UsageError, no_such
+from gradtrace.model.events import Event
 from gradtrace.model.finding import Ended, Finding, Level, Report, Silenced
 from gradtrace.output import Out, must_be_writable
+from gradtrace.progress import Progress
 from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
 from gradtrace.run import Options, by_itself
@@ -40,6 +42,8 @@ class Wishes:
     write_baseline: bool = False
     format: str | None = None
     outputs: Sequence[Path] = ()
+    #: how much to tell people: less (-1), more (1)
+    detail: int = 0
 
     def settings(self, known: frozenset[str]) -> Settings:
         return Settings(
@@ -59,15 +63,24 @@ def check(options: Options, wishes: Wishes) -> int:
     settings = wishes.settings(known).over(config.near(options.place, known))
     verdict = _Verdict(settings, wishes.write_baseline, known)
     for form in forms:
-        form.open(options.color)
+        form.open(options.color, wishes.detail)
 
     # all of it now: later the script's directory comes first on the path
     from gradtrace.watch import TORCH_VERSION, Watch
 
     judge = Judge([rule() for rule in rules.all_rules() if settings.wants(rule.id)], settings.levels)
-    watch = Watch(judge.see, user_roots=program.roots, stop_after=options.steps, debug=options.debug)
+
+    def see(event: Event) -> None:
+        judge.see(event)
+        progress.tick()
+
+    watch = Watch(see, user_roots=program.roots, stop_after=options.steps, debug=options.debug)
+    progress = Progress(
+        lambda: (watch.optimizer_steps, watch.backward_calls, len(judge.findings)), 2, wanted=wishes.detail >= 0
+    )
 
     def finish(ended: Ended) -> int:
+        progress.close()
         report = verdict.report(program.name, judge, watch, ended, TORCH_VERSION)
         for form in forms:
             form.write(report)
@@ -85,6 +98,7 @@ class _Verdict:
         self._root = _root()
         self._manuals = rules.manuals()
         self._fail_on = settings.fail_on or Level.WARNING
+        self._source = settings.source
         self._path = settings.baseline
         self._write = write
         if self._path is None:
@@ -112,6 +126,7 @@ class _Verdict:
             tuple(manual for manual in self._manuals if manual.rule in judge.judged),
             self._fail_on,
             self._root,
+            str(self._source) if self._source else None,
         )
 
     def _judged(self, judge: Judge, files: Sequence[str], ended: Ended) -> tuple[list[Finding], list[Silenced]]:
@@ -162,8 +177,8 @@ class _Form:
         # now: later the script's directory comes first on the path
         self._render: Callable[[Report, Paper], str] = importlib.import_module(f"gradtrace.renderers.{kind}").render
 
-    def open(self, color: bool | None) -> None:
-        self._out = Out(self._path, color, claim=self._kind in _DOCUMENTS)
+    def open(self, color: bool | None, detail: int) -> None:
+        self._out = Out(self._path, color, detail, claim=self._kind in _DOCUMENTS)
 
     def write(self, report: Report) -> None:
         self._out.write(self._render(report, self._out.paper))

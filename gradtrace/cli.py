@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -137,6 +137,10 @@ def check(
         list[Path] | None,
         typer.Option("-o", "--output", help="Write to this file: .txt, .json, .sarif, .xml (JUnit); else as --format."),
     ] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Also what was silenced or could not judge.")
+    ] = False,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
@@ -149,9 +153,8 @@ def check(
     from gradtrace.run import Options
 
     options = Options(words or [], module, steps=steps, color=color, debug=debug)
-    wishes = Wishes(
-        select or [], ignore or [], fail_on, level or [], baseline, write_baseline, format=format, outputs=output or []
-    )
+    wishes = Wishes(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
+    wishes = replace(wishes, format=format, outputs=output or [], detail=verbose - quiet)
     ctx.obj.append(_Job(lambda: check(options, wishes), debug))
 
 

@@ -18,16 +18,16 @@ class Out:
     Raises `OutputError` where the file could not be written to.
     """
 
-    def __init__(self, path: Path | None, color: bool | None = None, *, claim: bool = False) -> None:
+    def __init__(self, path: Path | None, color: bool | None = None, detail: int = 0, *, claim: bool = False) -> None:
         self._path = path.absolute() if path else None
         if self._path is not None:
             must_be_writable(self._path)
         self._stream: TextIO | None = None
         if self._path is None:
             self._stream = streams.claim_stdout() if claim else streams.keep_stdout()
-        self.paper = self._paper(color)
+        self.paper = self._paper(color, detail)
 
-    def _paper(self, color: bool | None) -> Paper:
+    def _paper(self, color: bool | None, detail: int) -> Paper:
         """Asked before the run: the script may change the environment."""
         terminal = self._stream is not None and self._stream.isatty()
         if color is None:
@@ -35,7 +35,7 @@ class Out:
         columns = os.environ.get("COLUMNS", "")
         width = int(columns) if columns.isdecimal() and int(columns) else 100
         encoding = self._stream.encoding if self._stream else "utf-8"
-        return Paper(encoding or "utf-8", None if terminal else width, color)
+        return Paper(encoding or "utf-8", None if terminal else width, color, detail)
 
     def write(self, text: str | None) -> None:
         if text is None:

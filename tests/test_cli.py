@@ -169,6 +169,23 @@ class TestDocument:
         assert (kinds, done.err, done.status) == (written, "", 1)
 
 
+class TestDetail:
+    TEXT = STALE.replace("backward()", "backward(retain_graph=True)  # gradtrace: ignore[unneeded-retain] -- why")
+
+    def test_may_be_less(self, gradtrace: Runner) -> None:
+        assert gradtrace.here("check", "-q", gradtrace.write(TWICE[: TWICE.rindex("loss")])).out == ""
+        out = gradtrace.here("check", "-q", gradtrace.write(self.TEXT)).out
+        assert "error[stale-grad]" in out
+        assert "backward calls" not in out
+
+    def test_may_be_more(self, gradtrace: Runner) -> None:
+        (gradtrace.directory / "pyproject.toml").write_text("[tool.gradtrace]\n")
+        out = gradtrace.here("check", "--verbose", gradtrace.write(self.TEXT)).out
+        assert "\nsilenced: unneeded-retain at train.py:6 by a comment: why\n" in out
+        assert "\nnot judged: it takes 6 backward calls, and 4 were seen: graph-growth, hook-growth\n" in out
+        assert "\nsettings: pyproject.toml\n1 error, 1 silenced; 4 backward calls" in out
+
+
 NOISE = """
 import atexit, ctypes, os, subprocess, sys
 atexit.register(print, "atexit")

@@ -37,6 +37,7 @@ FLOORS = {
     "config": 1,
     "silence": 1,
     "baseline": 1,
+    "progress": 1,
     "model": 0,
     "errors": -1,
     "": 0,

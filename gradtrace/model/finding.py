@@ -124,3 +124,5 @@ class Report:
     fail_on: Level = Level.WARNING
     #: the directory that paths are told relative to; None for the working directory
     root: str | None = None
+    #: the file that the settings came from
+    settings: str | None = None

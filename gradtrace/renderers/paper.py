@@ -11,11 +11,12 @@ from rich.console import Console
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """`width` in cells; None is that of the terminal."""
+    """`width` in cells; None is that of the terminal. `detail` is how much people want to read: less (-1), more (1)."""
 
     encoding: str = "utf-8"
     width: int | None = 100
     color: bool = False
+    detail: int = 0
 
     def printed(self, draw: Callable[[Console], None]) -> str:
         """What `draw` prints on a console made for this paper."""

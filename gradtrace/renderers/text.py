@@ -32,7 +32,7 @@ from gradtrace.errors import ExitCode
 from gradtrace.model.finding import Finding, Level, Report
 from gradtrace.model.site import Site
 from gradtrace.renderers.paper import Paper
-from gradtrace.renderers.verdict import verdict
+from gradtrace.renderers.verdict import unjudged, verdict
 from gradtrace.renderers.wording import file
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
@@ -46,11 +46,11 @@ _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069
 
 def render(report: Report, paper: Paper) -> str:
     """The page."""
-    return paper.printed(lambda console: draw(report, console))
+    return paper.printed(lambda console: draw(report, console, paper.detail))
 
 
-def draw(report: Report, console: Console) -> None:
-    """Prints the findings, the remarks and one line that sums up."""
+def draw(report: Report, console: Console, detail: int = 0) -> None:
+    """Prints the findings, the remarks and one line that sums up, which less detail leaves out."""
     page = _Page(console, report.root)
     for finding in report.findings:
         page.finding(finding)
@@ -58,7 +58,10 @@ def draw(report: Report, console: Console) -> None:
         page.paragraph("remark", "dim", remark)
     if report.remarks:
         page.line()
-    page.summary(report)
+    if detail > 0:
+        page.details(report)
+    if detail >= 0:
+        page.summary(report)
 
 
 class _Page:
@@ -139,6 +142,17 @@ class _Page:
             line.rstrip()
             if line:
                 self._console.print(Text.assemble((bar, _FRAME), line), soft_wrap=True)
+
+    def details(self, report: Report) -> None:
+        """What was silenced, and which rules could not judge."""
+        for one in report.silenced:
+            place = f"{file(one.finding.site.path, self._root)}:{one.finding.site.line}"
+            why = f": {one.reason}" if one.reason else ""
+            self.paragraph("silenced", "dim", f"{one.finding.rule} at {place} by a {one.how}{why}")
+        for words in unjudged(report):
+            self.paragraph("not judged", "dim", words)
+        if report.settings:
+            self.paragraph("settings", "dim", file(report.settings, self._root))
 
     def summary(self, report: Report) -> None:
         """What was found, in what run, and how it ended."""

@@ -5,29 +5,31 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
-from gradtrace import config, rules, silence, streams
-from gradtrace.baseline import Baseline
+from gradtrace import config, rules
 from gradtrace.config import Settings
-from gradtrace.errors import ExitCode, UsageError, no_such
-from gradtrace.model.events import Event
-from gradtrace.model.finding import Ended, Finding, Level, Report, Silenced
-from gradtrace.output import Out, must_be_writable
+from gradtrace.errors import UsageError, no_such
+from gradtrace.model.events import Backward, Event, Step
+from gradtrace.model.finding import Ended, Report
+from gradtrace.output import Out
 from gradtrace.progress import Progress
+from gradtrace.recording import Recorder, Recording, Run
 from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
 from gradtrace.run import Options, by_itself
-
-if TYPE_CHECKING:
-    from gradtrace.watch import Watch
+from gradtrace.script import Program
+from gradtrace.verdict import Verdict
 
 #: what there is, and the ending of a file that asks for it
 FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": ""}
 #: those that a script must not print into
 _DOCUMENTS = {"json", "sarif", "junit"}
+
+
+_Reporting: TypeAlias = Callable[[Judge, Run, int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Wishes:
     outputs: Sequence[Path] = ()
     #: how much to tell people: less (-1), more (1)
     detail: int = 0
+    #: where to write the events to
+    record: Path | None = None
 
     def settings(self, known: frozenset[str]) -> Settings:
         return Settings(
@@ -56,22 +60,58 @@ class Wishes:
 
 
 def check(options: Options, wishes: Wishes) -> int:
-    """Runs the script and reports its faults; returns the exit code."""
+    """Runs the script, or reads a recording of its run, and reports its faults; returns the exit code."""
     forms = [_Form(kind, path) for kind, path in _wanted(wishes)]
     known = frozenset(rule.id for rule in rules.all_rules())
-    program = options.load()
-    settings = wishes.settings(known).over(config.near(options.place, known))
-    verdict = _Verdict(settings, wishes.write_baseline, known)
+    told = wishes.settings(known)
+    source = _recording(options, wishes) or options.load()
+    place = Path(source.run.directory, source.run.script) if isinstance(source, Recording) else options.place
+    verdict = Verdict(told.over(config.near(place, known)), wishes.write_baseline)
     for form in forms:
         form.open(options.color, wishes.detail)
 
+    def report(judge: Judge, run: Run, calls: int, steps: int) -> int:
+        result = verdict.report(judge, run, calls, steps)
+        for form in forms:
+            form.write(result)
+        return result.exit_code
+
+    if isinstance(source, Recording):
+        return _replay(source, verdict.judge(), report)
+    return _watch(source, options, wishes, verdict.judge(), report)
+
+
+def _recording(options: Options, wishes: Wishes) -> Recording | None:
+    """The recording that was named in the place of a script."""
+    if options.module is not None or not options.words or not options.words[0].endswith(".jsonl"):
+        return None
+    name = options.words[0]
+    asked = {"--steps": options.steps, "--record": wishes.record, "arguments": options.words[1:]}
+    if senseless := [option for option, value in asked.items() if value]:
+        raise UsageError(f"{name} is a recording, which does not run: it takes no {senseless[0]}")
+    return Recording(Path(name))
+
+
+def _replay(recording: Recording, judge: Judge, report: _Reporting) -> int:
+    calls = steps = 0
+    for event in recording.events():
+        judge.see(event)
+        calls = event.number if isinstance(event, Backward) else calls
+        steps = event.number if isinstance(event, Step) else steps
+    return report(judge, recording.run, calls, steps)
+
+
+def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, report: _Reporting) -> int:
     # all of it now: later the script's directory comes first on the path
     from gradtrace.watch import TORCH_VERSION, Watch
 
-    judge = Judge([rule() for rule in rules.all_rules() if settings.wants(rule.id)], settings.levels)
+    recorder = Recorder(wishes.record, program.name, TORCH_VERSION) if wishes.record else None
+    start = Run(program.name, TORCH_VERSION, os.getcwd())
 
     def see(event: Event) -> None:
         judge.see(event)
+        if recorder is not None:
+            recorder.see(event)
         progress.tick()
 
     watch = Watch(see, user_roots=program.roots, stop_after=options.steps, debug=options.debug)
@@ -81,81 +121,13 @@ def check(options: Options, wishes: Wishes) -> int:
 
     def finish(ended: Ended) -> int:
         progress.close()
-        report = verdict.report(program.name, judge, watch, ended, TORCH_VERSION)
-        for form in forms:
-            form.write(report)
-        return report.exit_code
+        run = replace(start, ended=ended, remarks=watch.remarks, files=watch.user_files())
+        code = report(judge, run, watch.backward_calls, watch.optimizer_steps)
+        if recorder is not None:
+            recorder.close(run)
+        return code
 
     return finish(program.run(watch, by_itself(finish)))
-
-
-class _Verdict:
-    """What becomes of the findings: some are silenced, the rest decide about the exit code."""
-
-    def __init__(self, settings: Settings, write: bool, known: frozenset[str]) -> None:
-        self._known = known
-        # now: the script may change the directory
-        self._root = _root()
-        self._manuals = rules.manuals()
-        self._fail_on = settings.fail_on or Level.WARNING
-        self._source = settings.source
-        self._path = settings.baseline
-        self._write = write
-        if self._path is None:
-            if write:
-                raise UsageError("--write-baseline: where to? name a file with --baseline")
-            return
-        if write:
-            must_be_writable(self._path.absolute())
-        self._baseline = Baseline(self._path) if write else Baseline.read(self._path)
-
-    def report(self, name: str, judge: Judge, watch: Watch, ended: Ended, torch: str) -> Report:
-        findings, silenced = self._judged(judge, watch.user_files(), ended)
-        calls, steps = watch.backward_calls, watch.optimizer_steps
-        return Report(
-            name,
-            tuple(findings),
-            ended,
-            torch,
-            calls,
-            steps,
-            _exit_code(judge, findings, ended, calls, self._fail_on),
-            watch.remarks,
-            tuple(silenced),
-            judge.unjudged,
-            tuple(manual for manual in self._manuals if manual.rule in judge.judged),
-            self._fail_on,
-            self._root,
-            str(self._source) if self._source else None,
-        )
-
-    def _judged(self, judge: Judge, files: Sequence[str], ended: Ended) -> tuple[list[Finding], list[Silenced]]:
-        judged = judge.judged if ended.how in ("finished", "exit") and not ended.status else frozenset[str]()
-        findings, silenced, told = silence.apply(judge.findings, files, judged, self._known)
-        findings += told if silence.UNUSED in judge.judged else []
-        if self._path is None:
-            return findings, silenced
-        if self._write:
-            streams.put_file(self._path.absolute(), self._baseline.document(findings).encode())
-            self._baseline = Baseline.read(self._path)
-        new, known = self._baseline.apply(findings)
-        return new, silenced + known
-
-
-def _root() -> str:
-    """What paths are told relative to: the checkout in a job of GitHub's, where we are in it; else where we are."""
-    here, checkout = os.getcwd(), os.environ.get("GITHUB_WORKSPACE", "")
-    return checkout if checkout and Path(here).is_relative_to(checkout) else here
-
-
-def _exit_code(judge: Judge, findings: Sequence[Finding], ended: Ended, calls: int, fail_on: Level) -> ExitCode:
-    loud = [finding for finding in findings if finding.level >= fail_on]
-    failed = ended.how not in ("finished", "stopped") and ended.status != 0
-    if failed and not judge.explains(ended.exception, loud):
-        return ExitCode.SCRIPT_FAILED
-    if loud:
-        return ExitCode.FINDINGS
-    return ExitCode.OK if calls else ExitCode.NOTHING_TO_CHECK
 
 
 def _wanted(wishes: Wishes) -> list[tuple[str, Path | None]]:

@@ -137,6 +137,10 @@ def check(
         list[Path] | None,
         typer.Option("-o", "--output", help="Write to this file: .txt, .json, .sarif, .xml (JUnit); else as --format."),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Write all that happens to this .jsonl file, to be checked again without the script."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Also what was silenced or could not judge.")
@@ -154,7 +158,7 @@ def check(
 
     options = Options(words or [], module, steps=steps, color=color, debug=debug)
     wishes = Wishes(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
-    wishes = replace(wishes, format=format, outputs=output or [], detail=verbose - quiet)
+    wishes = replace(wishes, format=format, outputs=output or [], detail=verbose - quiet, record=record)
     ctx.obj.append(_Job(lambda: check(options, wishes), debug))
 
 

@@ -1,0 +1,188 @@
+"""A recorded run is judged again as it was the first time, without the script and without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+import pytest
+
+from gradtrace.errors import DocumentError
+from gradtrace.model import events
+from gradtrace.model.events import End, Event
+from gradtrace.model.finding import Ended
+from gradtrace.model.site import Site
+from gradtrace.recording import Recorder, Recording, Run
+
+if TYPE_CHECKING:
+    from tests.conftest import Runner
+
+TRAIN = """
+import torch
+weight = torch.ones(2, requires_grad=True)
+optimizer = torch.optim.SGD([weight], 0.1)
+for step in range(4):
+    loss = weight.square().sum()
+    loss.backward(retain_graph=True)  # gradtrace: ignore[unneeded-retain] -- why
+    optimizer.step()
+"""
+KINDS = get_args(Event)
+
+
+def sample(hint: Any, full: bool) -> Any:
+    """Some value of a type; `full`: nothing is empty, and nothing is what it is by default."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        hints = get_type_hints(hint, {**vars(events), "Site": Site})
+        wanted = [one for one in fields(hint) if full or one.default is MISSING]
+        return hint(**{one.name: sample(hints[one.name], full) for one in wanted})
+    if origin in (Union, UnionType):
+        return sample(next(one for one in arguments if one is not NoneType), full) if full else None
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return tuple(sample(one, full) for one in arguments)
+    if origin in (tuple, frozenset):
+        return origin([sample(arguments[0], full)] if full else [])
+    return {int: 7, str: "é\n", bool: full}[hint]
+
+
+@pytest.mark.parametrize("full", [True, False], ids=["full", "sparse"])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_event_comes_back_as_it_was(kind: type, full: bool, tmp_path: Path) -> None:
+    event = sample(kind, full)
+    run = Run("train.py", "2.13.0", os.getcwd(), Ended("exit", 2, "a\nb"), ("a remark",), ("/train.py",))
+    recorder = Recorder(tmp_path / "run.jsonl", run.script, run.torch)
+    recorder.see(event)
+    recorder.see(event)
+    recorder.close(run)
+    recording = Recording(tmp_path / "run.jsonl")
+    assert list(recording.events()) == [event, event]
+    assert recording.run == run
+
+
+def outputs(gradtrace: Runner, *arguments: str) -> tuple[int, dict[str, Any]]:
+    done = gradtrace.here("check", "-o", "report.json", *arguments)
+    return done.status, json.loads((gradtrace.directory / "report.json").read_text())
+
+
+@pytest.mark.parametrize("options", [(), ("--select", "stale-grad"), ("--level", "stale-grad=note")])
+def test_a_recording_is_judged_as_the_run_was(options: tuple[str, ...], gradtrace: Runner) -> None:
+    first = outputs(gradtrace, *options, "--record", "run.jsonl", gradtrace.write(TRAIN))
+    assert outputs(gradtrace, *options, "run.jsonl") == first
+    assert first[1]["run"]["optimizer_steps"] == 4
+
+
+def test_a_recording_of_a_crash_is_judged_as_the_run_was(gradtrace: Runner) -> None:
+    source = gradtrace.write("import torch\nx = torch.ones(2, requires_grad=True).exp()\nx.backward()\n")
+    first = outputs(gradtrace, "--record", "run.jsonl", source)
+    assert first[0] == 1
+    assert outputs(gradtrace, "run.jsonl") == first
+
+
+def test_a_recording_needs_neither_torch_nor_the_script(gradtrace: Runner) -> None:
+    gradtrace.here("check", "--record", "run.jsonl", gradtrace.write(TRAIN))
+    (gradtrace.directory / "train.py").unlink()
+    gradtrace.write("raise SystemExit('torch was loaded')", "torch.py")
+    gradtrace.environment["PYTHONPATH"] += f"{os.pathsep}{gradtrace.directory}"
+    done = gradtrace.alone("check", "run.jsonl")
+    assert done.out.startswith("error[stale-grad]: ")
+    assert (done.err, done.status) == ("", 1)
+
+
+def test_a_run_that_was_killed_is_judged_up_to_there(gradtrace: Runner) -> None:
+    gradtrace.write(TRAIN + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert gradtrace.alone("check", "--record", "run.jsonl", "train.py").status == -9
+    with open("run.jsonl", "a") as file:
+        file.write('{"event":"Backw')
+    done = gradtrace.here("check", "run.jsonl")
+    assert "error[stale-grad]: " in done.out
+    assert "remark: the recording has no end: the run was killed" in done.out
+    assert "the script failed by itself: 2 errors" in done.out or "the script failed by itself: 1 error" in done.out
+    assert done.status == 3
+
+
+def test_settings_are_those_of_the_script(gradtrace: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    (gradtrace.directory / "sub").mkdir()
+    (gradtrace.directory / "sub" / "pyproject.toml").write_text("[tool.gradtrace]\nignore = ['stale-grad']")
+    status, _ = outputs(gradtrace, "--record", "run.jsonl", gradtrace.write(TRAIN, "sub/train.py"))
+    assert status == 0
+    assert outputs(gradtrace, "run.jsonl")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot read the recording run.jsonl: No such file or directory"),
+        (b"\xff\xfe", "cannot read the recording run.jsonl: it is not text"),
+        (b"", "run.jsonl is no recording of gradtrace; make one with check --record"),
+        (b"[]\n", "run.jsonl is no recording of gradtrace"),
+        (b'{"format": "gradtrace.check"}\n', "run.jsonl is no recording of gradtrace"),
+        (b'{"format": "gradtrace.events", "version": 1}\n', "run.jsonl is no recording of gradtrace"),
+    ],
+)
+def test_what_is_no_recording_is_told(content: bytes | None, message: str, gradtrace: Runner) -> None:
+    if content is not None:
+        (gradtrace.directory / "run.jsonl").write_bytes(content)
+    done = gradtrace.here("check", "run.jsonl")
+    assert done.err.startswith(f"gradtrace: {message}")
+    assert (done.out, done.err.count("\n"), done.status) == ("", 1, 2)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        "{}",
+        '{"event":"Nonsense"}',
+        '{"event":"End","colour":1}',
+        '{"event":"Backward"}',
+        '{"event":"End","held":1}',
+        '{"event":"End","held":["one"]}',
+        '{"event":"HooksGrew","holder":"x","kind":"y","hooks":1,"stack":9,"files":[]}',
+        '{"stack":1,"sites":[{"path":"x"}]}',
+        '{"end":{"how":3},"remarks":[],"files":[]}',
+    ],
+)
+def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Recorder(path, "train.py", "2.13.0").see(End())
+    with path.open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(DocumentError, match=r"line 3 of .*run.jsonl is damaged"):
+        list(Recording(path).events())
+
+
+def test_another_version_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "run.jsonl"
+    Recorder(path, "train.py", "2.13.0")
+    path.write_text(path.read_text().replace('"version":1', '"version":2'))
+    with pytest.raises(DocumentError, match="is of version 2, and this gradtrace reads version 1"):
+        Recording(path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--record", "missing/run.jsonl", "train.py"], "cannot write the recording missing/run.jsonl: No such file"),
+        (["--steps", "2", "run.jsonl"], "run.jsonl is a recording, which does not run: it takes no --steps"),
+        (["--record", "b.jsonl", "run.jsonl"], "run.jsonl is a recording, which does not run: it takes no --record"),
+        (["run.jsonl", "--epochs"], "run.jsonl is a recording, which does not run: it takes no arguments"),
+    ],
+)
+def test_wrong_use_is_told(arguments: list[str], message: str, gradtrace: Runner) -> None:
+    gradtrace.write("print('never reached')")
+    done = gradtrace.here("check", *arguments)
+    assert done.err.startswith(f"gradtrace: {message}")
+    assert (done.out, done.err.count("\n"), done.status) == ("", 1, 2)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
+def test_a_full_disk_ends_the_recording_and_not_the_run(gradtrace: Runner) -> None:
+    done = gradtrace.here("check", "--record", "/dev/full", gradtrace.write(TRAIN))
+    assert done.out.startswith("error[stale-grad]: ")
+    assert done.err == "gradtrace: cannot write the recording /dev/full: No space left on device; name another place\n"
+    assert done.status == 2

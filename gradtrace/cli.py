@@ -171,6 +171,12 @@ Open = Annotated[
 ]
 
 
+Grad = Annotated[
+    bool, typer.Option("--grad", help="Run on through the backward call: show each gradient's norm, zeros and NaN.")
+]
+PathTo = Annotated[str | None, typer.Option("--path", metavar="NAME", help="Only the ways from the loss to this leaf.")]
+
+
 @app.command(epilog=_EPILOG, **_RUN)
 def show(
     ctx: typer.Context,
@@ -182,6 +188,8 @@ def show(
     line: Line = None,
     depth: Depth = None,
     open: Open = None,
+    grad: Grad = False,
+    path: PathTo = None,
     saved: Annotated[
         bool, typer.Option("--saved", help="Show the memory kept for the backward, and for what.")
     ] = False,
@@ -198,7 +206,7 @@ def show(
     from gradtrace.run import Options
 
     options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
-    wanted = Wanted(to_end, tensor, line)
+    wanted = Wanted(to_end, tensor, line, grad, path)
     folding = Folding(depth, open or ())
     ctx.obj.append(_Job(lambda: show(options, wanted, folding, saved), debug))
 
@@ -214,6 +222,8 @@ def dot(
     line: Line = None,
     depth: Depth = None,
     open: Open = None,
+    grad: Grad = False,
+    path: PathTo = None,
     output: Output = None,
     direction: Annotated[
         str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")
@@ -230,7 +240,7 @@ def dot(
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")
     options = Options(words or [], module, steps=steps, output=output, debug=debug)
-    wanted, folding = Wanted(to_end, tensor, line), Folding(depth, open or ())
+    wanted, folding = Wanted(to_end, tensor, line, grad, path), Folding(depth, open or ())
     ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
 

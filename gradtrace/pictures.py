@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from gradtrace import streams
 from gradtrace.errors import DocumentError, ExitCode, UsageError, no_such
-from gradtrace.model import document, fold
+from gradtrace.model import document, fold, paths
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
 from gradtrace.output import Out
@@ -25,6 +25,20 @@ class Wanted:
     to_end: bool = False
     tensor: str | None = None
     line: int | None = None
+    #: with the gradients that come by
+    gradients: bool = False
+    #: only the ways to this leaf
+    path: str | None = None
+
+    def of(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
+        """The graphs that lead to the leaf asked for; all, down to where their ways end, where none does."""
+        if self.path is None:
+            return graphs
+        known = paths.leaf_names(graphs)
+        if self.path not in known:
+            raise no_such("leaf of the graph", self.path, known)
+        leading = [graph for graph in graphs if self.path in paths.leaf_names([replace(graph, absent=())])]
+        return [paths.toward(graph, self.path) for graph in leading or graphs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +108,20 @@ _Draw: TypeAlias = Callable[[Sequence[Graph], "Out", str], "str | None"]
 def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
     if options.module is None and options.words and options.words[0].endswith(".json"):
         graphs = _read_back(options, wanted)
-        out.write(draw(graphs, out, ""))
+        out.write(draw(wanted.of(graphs), out, ""))
         return ExitCode.OK
+    if wanted.gradients and wanted.tensor is not None:
+        raise UsageError("--grad reads gradients while a backward call runs; --tensor shows a tensor without one")
     program = options.load()
 
     from gradtrace.watch import TORCH_VERSION, Watch
     from gradtrace.watch.snapshot import Snapshots
 
     snapshots = Snapshots(
-        stop_when_repeated=not wanted.to_end and wanted.tensor is None, tensor=wanted.tensor, line=wanted.line
+        stop_when_repeated=not wanted.to_end and wanted.tensor is None,
+        tensor=wanted.tensor,
+        line=wanted.line,
+        gradients=wanted.gradients,
     )
     watch = Watch(
         lambda event: None, user_roots=program.roots, stop_after=options.steps, snapshots=snapshots, debug=options.debug
@@ -115,7 +134,7 @@ def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
         if not graphs:
             streams.tell(snapshots.why_nothing())
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
-        out.write(draw(graphs, out, TORCH_VERSION))
+        out.write(draw(wanted.of(graphs), out, TORCH_VERSION))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
     return finish(program.run(watch, by_itself(finish)))
@@ -127,6 +146,7 @@ def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:
         "--steps": options.steps,
         "--tensor": wanted.tensor,
         "--to-end": wanted.to_end,
+        "--grad": wanted.gradients,
         "arguments": options.words[1:],
     }
     if senseless := [option for option, value in asked.items() if value]:

@@ -371,6 +371,80 @@ class TestSaved:
         assert "by module" not in show(DEEP).text
 
 
+FLOW = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+dead, body, head = nn.Linear(2, 3), nn.Linear(2, 3), nn.Linear(3, 1)
+used = nn.Linear(7, 7)
+x = torch.ones(4, 2)
+hidden = body(x) + 0 * dead(x)
+frozen = used(torch.ones(4, 7)).detach()
+loss = (head(hidden) * frozen[:, :1]).mean() * 1e6
+loss.backward()
+broken = (body.weight * torch.tensor(float("nan"))).sum()
+broken.backward()
+print("step ")
+"""
+
+
+class TestGradients:
+    def test_stand_at_each_node_and_leaf(self, show: Runner) -> None:
+        text = show(FLOW, "--grad").text
+        first, second = text.split("\nbroken = ")
+        assert "loss = " in first
+        assert re.search(r"MulBackward0  █ ∇ 1e\+06, mean 1e\+06", first.replace("loss = ", "")) is None
+        assert re.search(r"● loss = \S+  MulBackward0  ▆ ∇ 1, mean 1  ", first)
+        assert re.search(r"head\.weight  \[1, 3\]  leaf, grad None  █ ∇ \d(\.\d)?e\+05, mean ", first)
+        assert "dead.bias  [3]  leaf, grad None  ∇ all zero" in first
+        assert re.search(
+            r"gradients of 6 leaves: 2 all zero, \d\S+ \(\w+\.\w+\) to \d\S+ \(\w+\.\w+\)", " ".join(first.split())
+        )
+        assert "body.weight  [3, 2]  leaf, grad accumulated  █ ∇ nan, mean nan, 100% NaN or infinite" in second
+        assert "gradients of 1 leaf: 1 with NaN or infinity\n" in second
+
+    def test_are_in_the_picture_and_in_the_file(self, show: Runner) -> None:
+        shown = show(FLOW, "--grad", command="dot")
+        assert "∇ all zero" in shown.text
+        once = show(FLOW, "--grad", "-o", "graph.json")
+        assert once.steps == 1, "the last graph is complete when its call has run"
+        json.loads((show.directory / "graph.json").read_text(), parse_constant=pytest.fail)
+        assert show("", of="graph.json").text == show(FLOW, "--grad").text
+
+    def test_of_inputs_not_asked_for_are_none(self, show: Runner) -> None:
+        text = show(
+            "import torch\na, b = (torch.ones(2, requires_grad=True) for _ in 'ab')\n"
+            "loss = (a.exp() * b.exp()).sum()\ntorch.autograd.grad(loss, a, retain_graph=True)\n",
+            "--grad",
+        ).text
+        assert "gradients of 2 leaves: 2 without gradient" in text or "1 without gradient" in text
+        assert text.count("∇") == 3
+
+    def test_of_a_tensor_without_a_call_are_a_usage_error(self, show: Runner) -> None:
+        shown = show(FLOW, "--grad", "--tensor", "loss")
+        assert (shown.err.count("\n"), shown.status) == (1, 2)
+
+
+class TestPath:
+    def test_shows_only_the_ways_to_a_leaf(self, show: Runner) -> None:
+        text = show(FLOW, "--path", "dead.bias").text
+        assert "only what lies on the ways to dead.bias: 8 of " in text
+        assert "◆ dead.bias" in text
+        assert "weight" not in text
+        assert "broken" not in text
+
+    def test_says_where_the_ways_end(self, show: Runner) -> None:
+        text = show(FLOW, "--path", "used.weight").text
+        assert "no way leads to used.weight: they end at the cuts shown here: " in text
+        assert "✂ detach() at train.py:8" in text
+        assert "no way leads to used.weight, and none is cut" in text, "of the other graph"
+
+    def test_of_an_unknown_leaf_is_told(self, show: Runner) -> None:
+        shown = show(FLOW, "--path", "dead.bia")
+        assert shown.err == "gradtrace: no leaf of the graph is called 'dead.bia'; did you mean dead.bias?\n"
+        assert shown.status == 2
+
+
 class TestDot:
     @pytest.mark.parametrize(
         ("options", "clusters"),
@@ -478,3 +552,27 @@ class TestJson:
     def test_that_is_missing_is_told(self, show: Runner) -> None:
         shown = show("", of="missing.json")
         assert (shown.err, shown.status) == ("gradtrace: cannot read missing.json: No such file or directory\n", 2)
+
+
+def test_the_script_does_not_notice_that_gradients_are_read(show: Runner) -> None:
+    """Every number to the last bit, what hooks and custom Functions are given, and what lives."""
+    script = Path(__file__).with_name("fixtures") / "flow.py"
+    plain = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    watched = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "gradtrace",
+            "show",
+            "--grad",
+            "--to-end",
+            "-o",
+            str(show.directory / "out.txt"),
+            str(script),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert watched.stderr == plain.stderr
+    assert watched.stdout == plain.stdout
+    assert (show.directory / "out.txt").read_text().count("gradients of") >= 9

@@ -17,10 +17,13 @@ A graph has
     nodes       in the order in which a walk from the roots meets them: `id` (from 1), `kind` ("op", "leaf", "constant",
                 "cut"), `op` (`AddBackward0`; what cut the path), `name`, `value`, `outputs` (`shape`, `dtype`, `device`
                 each), `stack`, `module`, `call` (see calls), `made` (rank in the order of creation, from 1), `grad`
-                (of a leaf: "None", "zero" or "accumulated"), `tags`, and `saved`: `name`, `tensor`, `bytes`, `state`
-                ("held", "freed", "modified"), `storage` (equal numbers share memory), `storage_bytes`, `parameter`
+                (of a leaf, before the call: "None", "zero" or "accumulated"), `tags`, `gradient` (with --grad: `norm`,
+                `mean` and the shares `zeros` and `nonfinite`; "nan" and "inf" where it is no number), and `saved`: of
+                each tensor `name`, `tensor`, `bytes`, `state` ("held", "freed", "modified"), `storage` (equal numbers
+                share memory), `storage_bytes`, `parameter`
     edges       node `user` read output number `output` of node `source` as its input number `input` (from 0)
     calls       of modules: `number` (from 1, in order), `path`, `kind` (the class), `inside` (number of the outer call)
+    absent      names of the script's parameters that no way leads to
     remarks     for people
 
 What has its default (null, 0, false, empty) is left out of nodes, edges, saved tensors and sites.
@@ -33,12 +36,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
+from math import isfinite
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 from gradtrace.errors import DocumentError
 from gradtrace.model import source
-from gradtrace.model.graph import Call, Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.graph import Call, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
 FORMAT, VERSION = "gradtrace.graphs", 1
@@ -107,6 +111,7 @@ def _graph(graph: Graph, sites: _Sites) -> dict[str, Any]:
         "nodes": [_node(node, sites) for node in graph.nodes],
         "edges": [_plain(edge) for edge in graph.edges],
         "calls": [_plain(call) for call in graph.calls],
+        "absent": list(graph.absent),
         "remarks": list(graph.remarks),
     }
 
@@ -122,8 +127,10 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, (TensorFact, Saved)):
+    if isinstance(value, (TensorFact, Saved, Gradient)):
         return _plain(value)
+    if isinstance(value, float) and not isfinite(value):
+        return str(value)
     if isinstance(value, tuple):
         return [_value(one) for one in value]
     return value.value if isinstance(value, Enum) else value
@@ -190,6 +197,7 @@ def _read_graph(plain: Mapping[str, Any], sites: Sequence[Site]) -> Graph:
         create_graph=plain["create_graph"],
         remarks=tuple(plain["remarks"]),
         calls=tuple(_read(Call, one) for one in plain["calls"]),
+        absent=tuple(plain["absent"]),
     )
 
 
@@ -215,6 +223,7 @@ def _saved(plain: Mapping[str, Any]) -> Saved:
 
 
 _NODE: Mapping[str, Callable[[Any], Any]] = {
+    "gradient": lambda plain: Gradient(**{one.name: float(plain[one.name]) for one in fields(Gradient)}),
     "kind": Kind,
     "outputs": lambda many: tuple(map(_tensor, many)),
     "saved": lambda many: tuple(map(_saved, many)),

@@ -190,6 +190,7 @@ class _Drawn:
             module=closed.around,
             value=lone.value if lone is not None else None,
             tags=("freed",) if any(map(is_freed, nodes)) else (),
+            gradient=out[0].gradient if out else None,
             box=box,
         )
 

@@ -58,6 +58,17 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
+class Gradient:
+    """The gradient that arrived at a node's outputs, or at a leaf, in a backward call."""
+
+    norm: float
+    mean: float
+    #: shares, from 0 to 1, of elements that are exactly zero and that are NaN or infinite
+    zeros: float
+    nonfinite: float
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """One call of an `nn.Module` whose operations are in the graph. `number` counts from 1 in order of the calls."""
 
@@ -117,6 +128,8 @@ class Node:
     call: int = 0
     #: its place in the order in which operations were made; 0 for what is none
     made: int = 0
+    #: None where no gradient came by, or none was looked at
+    gradient: Gradient | None = None
     box: Box | None = None
 
 
@@ -149,6 +162,8 @@ class Graph:
     remarks: tuple[str, ...] = field(default=())
     #: the module calls that nodes ran in, in the order of their numbers
     calls: tuple[Call, ...] = ()
+    #: names of the script's parameters that no way leads to
+    absent: tuple[str, ...] = ()
     #: of a folded graph: the graph it stands for, how many levels of modules are open, and how many there are
     whole: Graph | None = None
     opened: int = 0

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -53,6 +53,8 @@ _LOOKS |= {
     "saved freed": {**_LOOKS["saved"], **_GONE},
     "saved modified": {**_LOOKS["saved"], **_BROKEN, "style": "filled,bold"},
 }
+#: from vanishing to exploding gradients
+_RAMP = ("#a9bce8", "#c3d0ee", "#c9e6ea", "#e3f3dc", "#d2ecca", "#c0e3b6", "#fbe3a0", "#f2a9a0")
 _GRAPH = {"fontname": "Helvetica", "fontsize": "12", "fontcolor": _INK, "labelloc": "t", "labeljust": "l"}
 _GRAPH |= {"bgcolor": "white", "nodesep": "0.22", "ranksep": "0.32", "pad": "0.2", "outputorder": "edgesfirst"}
 _NODE = {"fontname": "Helvetica", "fontsize": "10", "fontcolor": _INK, "margin": "0.10,0.05", "height": "0.2"}
@@ -142,6 +144,8 @@ class _Shape:
     label: tuple[str, ...]
     tooltip: tuple[str, ...]
     small: bool = False
+    #: of the gradient that comes by
+    level: int | None = None
 
 
 class _Drawing:
@@ -164,7 +168,8 @@ class _Drawing:
         parts |= {box: Digraph(f"cluster_{self._prefix}_{number}") for number, box in enumerate(boxes, 1)}
         for shape in shapes:
             small = {"fontsize": "8", "margin": "0.04,0.02", "penwidth": "1"} if shape.small else {}
-            look = {**_LOOKS[shape.look], **small, "tooltip": _tooltip(shape.tooltip)}
+            ramp = {} if shape.level is None else {"fillcolor": _RAMP[shape.level]}
+            look = {**_LOOKS[shape.look], **small, **ramp, "tooltip": _tooltip(shape.tooltip)}
             parts[shape.module].node(shape.id, _label(shape.label), **look)
         for box, outer in sorted(boxes.items(), key=lambda pair: -pair[0].count(".")):
             label = _label([box.removeprefix(f"{outer}.")])
@@ -176,7 +181,8 @@ class _Drawing:
     def _shapes(self) -> Iterator[_Shape]:
         for node in self._graph.nodes:
             if node.kind not in (Kind.LEAF, Kind.CONSTANT):
-                yield _Shape(self._id(node), node.module, self._look(node), self._says(node), self._tells(node))
+                shape = _Shape(self._id(node), node.module, self._look(node), self._says(node), self._tells(node))
+                yield replace(shape, level=_level(node))
                 if self._saved_drawn:
                     yield from (self._saved(node, number) for number in range(len(node.saved)))
                 continue
@@ -184,7 +190,8 @@ class _Drawing:
             for number, module in enumerate(users or [""]):
                 name = (node.name or wording.shapes(node.outputs, self._device) or "constant",)
                 label = self._says(node) if number == 0 else name
-                yield _Shape(self._id(node, number), module, self._look(node), label, self._tells(node), number > 0)
+                copy = _Shape(self._id(node, number), module, self._look(node), label, self._tells(node), number > 0)
+                yield replace(copy, level=_level(node))
 
     @cached_property
     def _users(self) -> Mapping[int, Mapping[int, int]]:
@@ -227,7 +234,7 @@ class _Drawing:
         else:
             grad = f"grad {node.grad}" if node.grad else ""
             lines = [named, "   ".join(filter(None, (shape, grad)))]
-        marks = [*wording.faults(node), ", ".join(wording.tags(node))]
+        marks = [*wording.gradient(node.gradient)[1:2], *wording.faults(node), ", ".join(wording.tags(node))]
         return (*(wording.elide(line, _LABEL) for line in lines if line), *filter(None, marks)) or (node.kind.value,)
 
     def _tells(self, node: Node) -> tuple[str, ...]:
@@ -243,6 +250,7 @@ class _Drawing:
             f"{wording.place(site)}   {line_text(site.path, site.line)}" if site else "",
             f"in {node.module}" if node.module else "",
             f"grad {node.grad}" if node.grad else "",
+            wording.gradient(node.gradient)[0],
             *(_saved_fact(saved, self._device) for saved in node.saved),
             wording.box_facts(node.box)[0] if node.box is not None else "",
             *node.tags,
@@ -290,6 +298,10 @@ class _Drawing:
         if source.kind is Kind.CONSTANT or user.kind is Kind.CUT or user.id not in self._reached:
             return look | {"color": _GREY, "style": "dashed"} | ({} if self._forward else {"dir": "none"})
         return look
+
+
+def _level(node: Node) -> int | None:
+    return None if node.gradient is None or wording.faults(node) else wording.level(node.gradient)
 
 
 def _saved_fact(saved: Saved, device: str) -> str:

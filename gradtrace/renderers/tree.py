@@ -49,13 +49,16 @@ _STYLES = {
     "fault": "bold red",
     "number": "yellow",
     "source": "",
+} | {
+    f"level {number}": style
+    for number, style in enumerate(("bold blue", "blue", "cyan", "green", "green", "green", "yellow", "bold red"))
 }
 #: where a gradient comes by, and where none does
 _SYMBOLS = {Kind.OP: "●○", Kind.LEAF: "◆◇", Kind.CONSTANT: "··", Kind.CUT: "✂✂", Kind.BOX: "▣▢"}
 _SYMBOL_STYLES = {Kind.OP: "op", Kind.LEAF: "leaf", Kind.CONSTANT: "quiet", Kind.BOX: "box"}
 _ASCII = str.maketrans({
     "│": "|", "├": "|", "└": "`", "─": "-", "●": "*", "○": "o", "◆": "+", "◇": "=", "·": ".", "✂": "x", "⋮": ":", "▣": "@", "▢": "0",
-    "…": "~", "×": "x", "█": "#", "┃": "|", "⚠": "!",
+    "…": "~", "×": "x", "█": "#", "▁": "_", "▂": "_", "▃": "-", "▄": "-", "▅": "=", "▆": "=", "▇": "#", "∇": "g", "┃": "|", "⚠": "!",
 })  # fmt: skip
 
 
@@ -168,8 +171,8 @@ def _header(graph: Graph, width: int) -> Iterator[Line]:
         line = f"{graph.stack[0].line} │ "
         yield [Span("  ", ""), Span(line, "guide"), Span(_cropped(text, width - 2 - len(line)), "source")]
     yield from _fit([Fact("quiet", (words,)) for words in wording.totals(graph)], _INDENT, "  ", width)
-    if folding := wording.folding(graph):
-        yield from _fit(_words(folding, "quiet"), _INDENT, "  ", width, gap=" ")
+    for text in filter(None, (wording.folding(graph), wording.flow(graph))):
+        yield from _fit(_words(text, "quiet"), _INDENT, "  ", width, gap=" ")
     for text in wording.warnings(graph):
         yield from _fit(_words(text, "warning"), [Span("⚠ ", "warning")], "  ", width, gap=" ")
     for text in graph.remarks:
@@ -480,7 +483,14 @@ class _Facts:
     def _full(self, row: Row) -> list[Fact]:
         node = row.node
         here = self._graph.uses.get(node.id, 0) == len(row.edges)
-        key = _alike(node), node.value, self._bytes.get(node.id), here, tuple(edge.output for edge in row.edges)
+        key = (
+            _alike(node),
+            node.value,
+            node.gradient,
+            self._bytes.get(node.id),
+            here,
+            tuple(edge.output for edge in row.edges),
+        )
         if key not in self._told:
             self._told[key] = [fact for fact in self._about(row, here) if fact.forms[0]]
         number = [Fact("number", (f"#{node.id}",))] if node.id in self._referred else []
@@ -503,6 +513,7 @@ class _Facts:
             Fact("box", (title, wording.elide_head(title, 28)), 2),
             Fact("op", (node.op, wording.elide(node.op, 16)), 1),
             Fact("box", (f"× {box.times}" if box.times > 1 and not box.more else "",)),
+            *_gradient(node),
             Fact("shape", (wording.shapes(node.outputs, self._device),), 2),
             *self._marks(node),
             Fact("place", _forms(at, 24), 3),
@@ -512,7 +523,7 @@ class _Facts:
     def _end(self, node: Node) -> list[Fact]:
         role = "constant" if node.kind is Kind.CONSTANT else f"leaf, grad {node.grad}" if node.grad else "leaf"
         shape = wording.shapes(node.outputs, self._device)
-        return [Fact("shape", (shape,)), Fact("quiet", (role,)), *self._marks(node)]
+        return [Fact("shape", (shape,)), Fact("quiet", (role,)), *_gradient(node), *self._marks(node)]
 
     def _cut(self, node: Node, name: Fact) -> list[Fact]:
         at = f" at {wording.place(node.stack[0])}" if node.stack else ""
@@ -529,6 +540,7 @@ class _Facts:
         held = self._bytes.get(node.id)
         return [
             Fact("op", _forms(node.op, 30), 5),
+            *_gradient(node),
             Fact("number", ("" if held is None else f"{wording.size(held)} saved",)),
             Fact("shape", (wording.shapes(shown, self._device),)),
             Fact("quiet", (wording.outputs_used(node, row.edges),)),
@@ -554,6 +566,12 @@ class _Facts:
         what = "of this operation" if one == 1 else f"of these {one} operations"
         text = f"{item.turns:,} more {what}{at}: {wording.count(len(ids), 'node')} from #{min(ids)} to #{max(ids)}"
         return _words(text + (f", {wording.size(held)} saved" if held else ""), "quiet")
+
+
+def _gradient(node: Node) -> list[Fact]:
+    if node.gradient is None:
+        return []
+    return [Fact(f"level {wording.level(node.gradient)}", wording.gradient(node.gradient), 4)]
 
 
 def _saves(node: Node, device: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 
 from gradtrace.model import memory
-from gradtrace.model.graph import Box, Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.graph import Box, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
 #: tags that say what the states of the saved tensors say as well
@@ -203,6 +203,50 @@ def folding(graph: Graph) -> str:
         return ""
     more = f"--depth {graph.opened + 1} opens more, " if graph.opened < graph.levels else ""
     return f"folded at depth {graph.opened} of {graph.levels}: {more}--open NAME one module"
+
+
+#: norms of gradients from vanishing to exploding: the level of a norm is the number of these that it reaches
+LEVELS = (1e-8, 1e-6, 1e-4, 1e-2, 1e0, 1e2, 1e4)
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def level(found: Gradient) -> int:
+    """0 for vanishing, 3 to 5 where all is well, 7 for exploding and for what is not finite."""
+    return sum(found.norm >= limit for limit in LEVELS) if found.nonfinite == 0 else len(LEVELS)
+
+
+def gradient(found: Gradient | None) -> tuple[str, ...]:
+    """`▄ ∇ 0.0013, mean 2.1e-05, 40% zero`, in forms from long to short; empty for None."""
+    if found is None:
+        return ("",)
+    norm = "∇ all zero" if found.zeros == 1 else f"{_BARS[level(found)]} ∇ {found.norm:.2g}"
+    marks = f", {_share(found.nonfinite)} NaN or infinite" if found.nonfinite else ""
+    marks += f", {_share(found.zeros)} zero" if 0 < found.zeros < 1 else ""
+    mean = "" if found.zeros == 1 else f", mean {found.mean:.2g}"
+    return norm + mean + marks, norm + marks, norm
+
+
+def _share(part: float) -> str:
+    return "<1%" if part < 0.01 else f"{100 * part:.0f}%"
+
+
+def flow(graph: Graph) -> str:
+    """How the gradients are at the leaves, in one line; empty where none were looked at."""
+    nodes = (graph.whole or graph).nodes
+    if not any(node.gradient for node in nodes):
+        return ""
+    leaves = [node for node in nodes if node.kind is Kind.LEAF]
+    found = [(node, node.gradient) for node in leaves if node.gradient is not None]
+    counts = {
+        "without gradient": len(leaves) - len(found),
+        "all zero": sum(one.zeros == 1 for _, one in found),
+        "with NaN or infinity": sum(one.nonfinite > 0 for _, one in found),
+    }
+    words = [f"{number:,} {what}" for what, number in counts.items() if number]
+    sized = sorted((one.norm, node.name or "a leaf") for node, one in found if one.nonfinite == 0 and one.zeros < 1)
+    if sized:
+        words.append(" to ".join(f"{norm:.2g} ({name})" for norm, name in dict.fromkeys((sized[0], sized[-1]))))
+    return f"gradients of {count(len(leaves), 'leaf')}: {', '.join(words)}"
 
 
 def tags(node: Node) -> list[str]:

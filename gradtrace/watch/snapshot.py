@@ -23,6 +23,7 @@ from gradtrace.watch import names, walk
 from gradtrace.watch.backward import FREED, BackwardCall
 from gradtrace.watch.calls import ModuleCalls
 from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.flow import Flow
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.saved import memory
 from gradtrace.watch.session import Session
@@ -56,10 +57,18 @@ class _Made:
 
 class Snapshots(Observer):
     """Takes a picture at the first backward call of each line. `line` and `tensor` choose one; `stop_when_repeated`
-    ends the run when a line comes round a second time."""
+    ends the run when a line comes round a second time; `gradients` reads what comes by at each node."""
 
-    def __init__(self, stop_when_repeated: bool = True, tensor: str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self,
+        stop_when_repeated: bool = True,
+        tensor: str | None = None,
+        line: int | None = None,
+        gradients: bool = False,
+    ) -> None:
         self.graphs: list[Graph] = []
+        self._gradients = gradients
+        self._flow: Flow | None = None
         self._stop_when_repeated = stop_when_repeated
         self._tensor = tensor
         self._line = line
@@ -130,6 +139,16 @@ class Snapshots(Observer):
             request = "backward" if call.accumulates else "grad"
             self.graphs.append(self._picture(outputs, frame, request, call.stack, call.retain, call.create, call.root))
 
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        """Puts the gradients that came by into the picture."""
+        if self._flow is None:
+            return
+        self._flow.close()
+        found, self._flow = self._flow.found, None
+        graph = self.graphs[-1]
+        nodes = tuple(replace(node, gradient=found.get(node.id)) for node in graph.nodes)
+        self.graphs[-1] = replace(graph, nodes=nodes)
+
     def _take_named(self, frame: FrameType | None) -> None:
         wanted = [
             tensor
@@ -161,7 +180,10 @@ class Snapshots(Observer):
     ) -> Graph:
         with torch._C.DisableTorchFunction():
             found = list(names.everything(frame, self.session.frames))
-            graph = _Picture(self, found).of(outputs, root)
+            picture = _Picture(self, found)
+            graph = picture.of(outputs, root)
+            if self._gradients and request:
+                self._flow = Flow(self.session, picture.ids)
         return replace(graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
 
     def made_at(self, number: int) -> _Made | None:
@@ -195,7 +217,7 @@ class _Picture:
         self._parameters: list[torch.Tensor] = [tensor for _, tensor in pairs if isinstance(tensor, torch.nn.Parameter)]
         modules = [one for _, one in named if isinstance(one, torch.nn.Module)]
         self._parameters += [buffer for one in modules for buffer in one._buffers.values() if buffer is not None]
-        self._ids: dict[Any, int] = {}
+        self.ids: dict[Any, int] = {}
         self._rank: dict[int, int] = {}
         self._nodes: list[Node] = []
         self._edges: list[Edge] = []
@@ -208,10 +230,10 @@ class _Picture:
         root_values = dict(zip(roots, outputs, strict=False))
         fresh = len(order)
         for node in order:
-            at = self._ids[node]
+            at = self.ids[node]
             inputs = node.next_functions
             self._edges += [
-                Edge(at, self._ids[child], number, out)
+                Edge(at, self.ids[child], number, out)
                 for number, (child, out) in enumerate(inputs)
                 if child is not None
             ]
@@ -231,20 +253,21 @@ class _Picture:
             self._node(node, root_values.get(node), root, running.get(node, 0), paths) for node in order
         ] + constants
         walk.keep(order)
-        ids = tuple(dict.fromkeys(self._ids[node] for node in roots))
-        return _with_short_names(
-            Graph(ids, tuple(self._nodes), tuple(self._edges), calls=calls), self._modules.values()
-        )
+        ids = tuple(dict.fromkeys(self.ids[node] for node in roots))
+        reached = {id(leaf) for leaf in leaves}
+        absent = (self._leaf_names[id(one)] for one in self._parameters if one.requires_grad and id(one) not in reached)
+        graph = Graph(ids, tuple(self._nodes), tuple(self._edges), calls=calls, absent=tuple(dict.fromkeys(absent)))
+        return _with_short_names(graph, self._modules.values())
 
     def _walk(self, roots: Sequence[Any]) -> list[Any]:
         order: list[Any] = []
         waiting = list(reversed(roots))
         while waiting:
             node = waiting.pop()
-            if node in self._ids:
+            if node in self.ids:
                 continue
             order.append(node)
-            self._ids[node] = len(order)
+            self.ids[node] = len(order)
             children = [child for child, _ in node.next_functions if child is not None]
             for child in children:
                 self._users.setdefault(child, []).append(node)
@@ -292,7 +315,7 @@ class _Picture:
             name, live = name or root or None, output
         tags = _tags(node, made, saved, hooked, self.session.is_created(number), live)
         return Node(
-            id=self._ids[node],
+            id=self.ids[node],
             kind=Kind.OP,
             op=type(node).__name__,
             name=name or (self._assigned(node, stack) if made is None or number == made.end - 1 else None),
@@ -324,7 +347,7 @@ class _Picture:
         leaf = node.variable
         known = self.session.gradients.known(leaf)
         name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
-        return Node(self._ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
+        return Node(self.ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
 
 
 def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
@@ -336,7 +359,8 @@ def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
     if len(outer) != 1 or "." in prefix or any(path.removeprefix(f"{prefix}.")[:1].isdigit() for path in paths):
         return graph
     calls = tuple(replace(call, path=_shorter(call.path, prefix)) for call in graph.calls)
-    return replace(graph, nodes=tuple(_without(node, prefix) for node in graph.nodes), calls=calls)
+    absent = tuple(_shorter(name, prefix) for name in graph.absent)
+    return replace(graph, nodes=tuple(_without(node, prefix) for node in graph.nodes), calls=calls, absent=absent)
 
 
 def _below(path: str, root: str) -> bool:

@@ -183,6 +183,17 @@ class Growth:
 
 
 @dataclass(frozen=True, slots=True)
+class UnusedGraph:
+    """Forward passes of a module in evaluation mode, one after the other, that no backward call ever ran through."""
+
+    stack: Stack
+    #: the module's class, how many passes in a row, and how many nodes each of them made
+    kind: str
+    passes: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
 class HooksGrew:
     """The number of hooks on one tensor or module grew all the time."""
 
@@ -443,14 +454,18 @@ class ConstantGradient:
 class MixedBatch:
     """A backward call ran through a computation along the wrong dimension, which mixes the samples of a batch."""
 
-    #: "softmax", "recurrent" or "recurrent, batch first"
+    #: "softmax" (its weights are summed over another dimension), "rows" (one entry of each row is read of its result),
+    #: "sequence", "sequence, batch first", or "reshaped"
     kind: str
-    #: "softmax", "LSTM", "GRU" or "RNN", and the shape that went in
+    #: "softmax", "LSTM", "GRU", "RNN" or "attention", or what was reshaped, and the shape that went in
     op: str
     shape: tuple[int, ...]
     stack: Stack
-    #: where the last entry of the batch was read as the last step
+    #: what was read as if the batch were the steps of a sequence ("the last step", "a mean over the steps"), and where
+    read: str = ""
     taken: Stack = ()
+    #: the shape that came out
+    result: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -584,6 +599,7 @@ Event: TypeAlias = (
     | End
     | Growth
     | HooksGrew
+    | UnusedGraph
     | NonFinite
     | Misfit
     | DoubleSoftmax

@@ -15,7 +15,9 @@ Good
     out, _ = lstm(x)  # x: [batch, time, 8]
     loss_fn(head(out[:, -1]), y).backward()
 
-The finding is at the softmax or the recurrent call, and only where the rest of the code shows which dimension is meant.
+A reshape that exchanges the sizes of batch and time (`x.view(time, batch, -1)`) is another one. The finding is at the
+softmax, the call of the recurrent network or attention, or the reshape, and only where the rest of the code shows which
+dimension is meant.
 """
 
 from __future__ import annotations
@@ -34,25 +36,54 @@ class MixedBatchRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, MixedBatch):
             return []
-        shape, called = list(event.shape), (event.stack[1:], "called from here")
-        if event.kind == "softmax":
-            return self.finding(
-                event.stack,
-                f"softmax over dimension 0 of {shape}, but its weights are summed over another dimension, "
-                f"for each of the {shape[0]} entries on its own: they compete with each other instead",
-                "use softmax(dim=-1), the dimension that is summed over",
-                (called,),
-            )
-        first = "batch" if _batch_first(event) else "time"
-        taken = 0 if _batch_first(event) else 1
+        message, mend = _WORDS[event.kind](event)
         return self.finding(
             event.stack,
-            f"this {event.op} takes dimension 0 of {shape} for the {first}, "
-            f"but the last step is read from dimension {taken} of its output, the batch's",
-            "pass batch_first=True to the module" if taken else "read the last step with out[:, -1]",
-            ((event.taken, "the last entry of the batch is read here, as if it were the last step"), called),
+            message,
+            mend,
+            ((event.taken, "the batch is read here as if it were the steps"), (event.stack[1:], "called from here")),
         )
 
 
-def _batch_first(event: MixedBatch) -> bool:
-    return event.kind == "recurrent, batch first"
+def _softmax(event: MixedBatch) -> tuple[str, str]:
+    return (
+        f"softmax over dimension 0 of {list(event.shape)}, but its weights are summed over another dimension, "
+        f"for each of the {event.shape[0]} entries on its own: they compete with each other instead",
+        "use softmax(dim=-1), the dimension that is summed over",
+    )
+
+
+def _rows(event: MixedBatch) -> tuple[str, str]:
+    return (
+        f"softmax over dimension 0 of {list(event.shape)}, but one entry of each of the {event.shape[0]} rows is taken as "
+        "the probability of its class: the samples compete with each other instead of the classes",
+        "use dim=1, the dimension of the classes",
+    )
+
+
+def _sequence(event: MixedBatch) -> tuple[str, str]:
+    batch_first = event.kind == "sequence, batch first"
+    taken = 0 if batch_first else 1
+    return (
+        f"this {event.op} takes dimension 0 of {list(event.shape)} for the {'batch' if batch_first else 'time'}, "
+        f"but {event.read} is read from dimension {taken} of its output, the batch's",
+        "read the last step with out[:, -1]" if batch_first else "pass batch_first=True to the module",
+    )
+
+
+def _reshaped(event: MixedBatch) -> tuple[str, str]:
+    what = f"the {event.op}" if event.op else "a tensor"
+    return (
+        f"{what} of shape {list(event.shape)} is reshaped to {list(event.result)}, which moves no element: each row of the "
+        "result is put together from several samples",
+        "exchange the dimensions first: transpose(0, 1), and then reshape() where it is still needed",
+    )
+
+
+_WORDS = {
+    "softmax": _softmax,
+    "rows": _rows,
+    "sequence": _sequence,
+    "sequence, batch first": _sequence,
+    "reshaped": _reshaped,
+}

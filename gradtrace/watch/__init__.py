@@ -20,6 +20,7 @@ from gradtrace.watch.births import Births
 from gradtrace.watch.clips import Clips
 from gradtrace.watch.constants import Constants
 from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.evaluations import Evaluations
 from gradtrace.watch.flat import FlatGradients
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.growth import GrowthWatcher
@@ -32,6 +33,7 @@ from gradtrace.watch.losses import Losses
 from gradtrace.watch.mode import Mode
 from gradtrace.watch.observer import Observer, overriding
 from gradtrace.watch.reach import Reach
+from gradtrace.watch.sequences import Sequences
 from gradtrace.watch.session import Session
 from gradtrace.watch.shapes import GradientShapes
 from gradtrace.watch.snapshot import Snapshots
@@ -148,9 +150,11 @@ def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
     """What `check` watches beyond backward calls and steps; a picture does without."""
     hidden, births = HiddenWrites(session), Births(session)
     reach = Reach(session, births, cuts)
+    growth = GrowthWatcher(session)
     return [
         HandWritten(session, steps),
-        GrowthWatcher(session),
+        growth,
+        Evaluations(session, growth),
         Ledger(session, steps, Clips(session)),
         hidden,
         Writes(session, hidden),
@@ -158,6 +162,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
         GradientShapes(session),
         Losses(session),
         Layouts(session),
+        Sequences(session),
         births,
         Leaves(session, births),
         Constants(session),

@@ -27,6 +27,8 @@ from gradtrace.watch.snapshot import saved_tensors
 _DEPTH, _NODES = 6, 2_000
 #: looks in a row at which a holder must have grown: at steps, and between them
 _STEPS, _LOOKS = 6, 8
+#: and between forward passes that no backward call follows
+_PASSES = 4
 #: the first so many steps are all looked at
 _EARLY = 12
 #: nodes made between two looks where no step is made
@@ -40,12 +42,15 @@ class _Look:
 
     tensors: int = 0
     newest: int = -1
+    #: numbers of the tensors' own nodes
+    roots: set[int] = field(default_factory=set)
     #: the old ones among the nodes below
     nodes: set[Any] = field(default_factory=set)
 
     def add(self, root: Any, start: int) -> None:
         self.tensors += 1
         self.newest = max(self.newest, root._sequence_nr())
+        self.roots.add(root._sequence_nr())
         seen: set[Any] = set()
         waiting = [root]
         while waiting and len(seen) < _NODES and len(self.nodes) < _NODES:
@@ -58,7 +63,7 @@ class _Look:
             waiting += [child for child, _ in node.next_functions if child is not None]
 
 
-class _History:
+class History:
     """How a holder grew, look by look: numbers only."""
 
     __slots__ = ("nodes", "rises", "told")
@@ -78,11 +83,15 @@ class GrowthWatcher(Observer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._at_steps: dict[str, _History] = {}
-        self._between: dict[str, _History] = {}
+        self._at_steps: dict[str, History] = {}
+        self._between: dict[str, History] = {}
         self._pending: dict[str, Growth] = {}
-        self._newest: dict[str, int] = {}
-        self._hooks: dict[tuple[str, str], _History] = {}
+        #: of each pending one: the numbers of the tensors held, and when it grew
+        self._roots: dict[str, set[int]] = {}
+        self._phases: dict[str, int] = {}
+        #: those that are forgotten if training goes on
+        self._doubtful: set[str] = set()
+        self._hooks: dict[tuple[str, str], History] = {}
         self._next_step = 1
         self._next_node = session.sequence() + _NODES_APART
         #: node numbers: where this stretch without a backward call began, and how long such a stretch has been at most
@@ -99,15 +108,33 @@ class GrowthWatcher(Observer):
         self._next_node = call.after + max(_NODES_APART, (call.after - self._phase) // 4)
         frame = _outside_modules(call.frame)
         with torch._C.DisableTorchFunction():
-            for holder, look in self._look(frame, call.before).items():
-                self._between_steps(holder, look, frame)
+            self._compare(self._between, _LOOKS, frame, call.before)
 
-    def _between_steps(self, holder: str, look: _Look, frame: FrameType) -> None:
-        history = self._between.setdefault(holder, _History())
-        history.add(len(look.nodes))
-        if history.rises >= _LOOKS:
-            self._pending[holder] = self._growth(holder, look, frame, 0)
-            self._newest[holder] = look.newest
+    def look_between_passes(
+        self, histories: dict[str, History], frame: FrameType, number: int, evaluating: bool
+    ) -> None:
+        """A forward pass begins, with node `number`, and no backward call has come since the last one of this line."""
+        for holder in self._compare(histories, _PASSES, frame, number):
+            # what is gathered in training may be detached later, as the old log-probabilities of PPO are
+            if not evaluating and "[]" in holder:
+                self._doubtful.add(holder)
+
+    def grew_in(self, phase: int) -> bool:
+        """Whether something grew between the backward call that ended at node `phase` and the next one."""
+        return phase in (self._phases[holder] for holder in self._pending)
+
+    def _compare(self, histories: dict[str, History], enough: int, frame: FrameType, start: int) -> list[str]:
+        """The holders that have grown often enough."""
+        grown = []
+        for holder, look in self._look(frame, start).items():
+            history = histories.setdefault(holder, History())
+            history.add(len(look.nodes))
+            if history.rises >= enough:
+                self._pending[holder] = self._growth(holder, look, frame, 0)
+                self._roots[holder], self._phases[holder] = look.roots, self._phase
+                self._doubtful.discard(holder)
+                grown.append(holder)
+        return grown
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Any) -> None:
         """What is backpropagated was no leak: it waited for this call."""
@@ -121,7 +148,9 @@ class GrowthWatcher(Observer):
         if self._pending:
             run_through = call.numbers()
             self._pending = {
-                holder: growth for holder, growth in self._pending.items() if self._newest[holder] not in run_through
+                holder: growth
+                for holder, growth in self._pending.items()
+                if holder not in self._doubtful and self._roots[holder].isdisjoint(run_through)
             }
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
@@ -135,7 +164,7 @@ class GrowthWatcher(Observer):
             self._at_step(holder, look, frame)
 
     def _at_step(self, holder: str, look: _Look, frame: FrameType) -> None:
-        history = self._at_steps.setdefault(holder, _History())
+        history = self._at_steps.setdefault(holder, History())
         if history.told:
             return
         before = history.nodes
@@ -163,7 +192,7 @@ class GrowthWatcher(Observer):
             count = len(vars(module).get(kind) or ())
             if not count:
                 continue
-            history = self._hooks.setdefault((name, kind), _History())
+            history = self._hooks.setdefault((name, kind), History())
             history.add(count)
             if history.rises >= _STEPS and not history.told:
                 history.told = True

@@ -1,13 +1,12 @@
 """Looks for computations along the wrong dimension that mix the samples of a batch, where that can be told for sure.
 
-Two cases are sure: softmax over the first dimension whose weights are then summed over *another* one, for each entry of
-the first on its own; and a recurrent network of which the "last step" is taken along its batch.
+Softmax over the first dimension is wrong where its weights are then summed over *another* one, for each entry of the
+first on its own, or where one entry of each row is picked from it, as the probability of that row's class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import FrameType
 from typing import Any
 
@@ -22,22 +21,12 @@ from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.walk import VIEWS
 
 _SOFTMAX = (torch.softmax, torch.Tensor.softmax, F.softmax)
-_RECURRENT = {torch.lstm: "LSTM", torch.gru: "GRU", torch.rnn_tanh: "RNN", torch.rnn_relu: "RNN"}
+_LOG_SOFTMAX = (torch.log_softmax, torch.Tensor.log_softmax, F.log_softmax)
+_NODES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 #: pass weights on as they are
 _PASSING = VIEWS | {"CloneBackward0", "NativeDropoutBackward0"}
 #: calls waiting for a backward call
 _MOST = 64
-
-
-@dataclass(slots=True)
-class _Recurrent:
-    """A call of a recurrent network: the node of its output (not of its last state), and which dimension is the batch."""
-
-    output: tuple[int, int]
-    name: str
-    batch: int
-    shape: tuple[int, ...]
-    stack: Stack
 
 
 class Layouts(Observer):
@@ -46,80 +35,41 @@ class Layouts(Observer):
     def __init__(self, session: Any) -> None:
         super().__init__(session)
         self._softmax: dict[int, tuple[tuple[int, ...], Stack]] = {}
-        self._recurrent: list[_Recurrent] = []
 
     def functions(self) -> Mapping[Any, Handler]:
-        return dict.fromkeys(_SOFTMAX, self._normalises) | dict.fromkeys(_RECURRENT, self._runs)
+        return dict.fromkeys((*_SOFTMAX, *_LOG_SOFTMAX), self._normalises)
 
     def _normalises(self, call: TorchCall) -> None:
         if call.after == call.before or not isinstance(call.out, torch.Tensor) or call.out.dim() < 2:
             return
         shape = tuple(call.out.shape)
-        if shape[0] < 2 or 1 in shape or shape[0] in shape[1:]:
-            return
         node: Any = call.out.grad_fn
-        if type(node).__name__ == "SoftmaxBackward0" and _wrapped(node._saved_dim) in (0, -len(shape)):
+        if min(shape) > 1 and type(node).__name__ in _NODES and wrapped(node._saved_dim) in (0, -len(shape)):
             self._softmax[node._sequence_nr()] = shape, self.session.frames.stack(call.frame)
             if len(self._softmax) > _MOST:
                 self._softmax.pop(next(iter(self._softmax)))
 
-    def _runs(self, call: TorchCall) -> None:
-        if call.after == call.before or len(call.args) != 9:
-            return
-        entered, hidden, weights, *_, batch_first = call.args
-        packed = not isinstance(weights, (list, tuple)) or (
-            call.func is torch.lstm and isinstance(hidden, torch.Tensor)
-        )
-        if packed or entered.dim() != 3 or 1 in entered.shape[:2]:
-            return
-        batch, stack = 0 if batch_first else 1, self.session.frames.stack(call.frame)
-        name = _RECURRENT[call.func]
-        node: Any = call.out[0].grad_fn
-        if node is not None:
-            output = node._sequence_nr(), call.out[0].output_nr
-            self._recurrent.append(_Recurrent(output, name, batch, tuple(entered.shape), stack))
-        del self._recurrent[:-_MOST]
-
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if self._softmax:
             self._look_at_weights(call.nodes)
-        if self._recurrent:
-            self._look_at_steps(call.nodes)
-            self._recurrent = [one for one in self._recurrent if one.output[0] > call.root_node]
 
     def _look_at_weights(self, nodes: Sequence[Any]) -> None:
         found = {node._sequence_nr(): node for node in nodes}
         met = self._softmax.keys() & found.keys()
-        users = _users(nodes) if met else {}
+        users = users_of(nodes) if met else {}
         for number in met:
             shape, stack = self._softmax.pop(number)
-            if _summed_elsewhere(found[number], users, shape[0]):
-                self.session.emit(MixedBatch("softmax", "softmax", shape, stack))
-
-    def _look_at_steps(self, nodes: Sequence[Any]) -> None:
-        for node in nodes:
-            if type(node).__name__ != "SelectBackward0" or node.next_functions[0][0] is None:
-                continue
-            number, (below, output) = node._sequence_nr(), node.next_functions[0]
-            entered = below._sequence_nr(), output
-            one = next((one for one in self._recurrent if one.output == entered), None)
-            if one is not None and _takes_last(node, one):
-                self._recurrent.remove(one)
-                kind, taken = ("recurrent", "recurrent, batch first")[not one.batch], self.session.trail.find(number)
-                self.session.emit(MixedBatch(kind, one.name, one.shape, one.stack, taken))
+            kind = _kind(found[number], users, shape)
+            if kind:
+                self.session.emit(MixedBatch(kind, "softmax", shape, stack))
 
 
-def _wrapped(number: int) -> int:
+def wrapped(number: int) -> int:
     """torch hands out negative numbers as unsigned ones."""
     return number - 2**64 if number >= 2**63 else number
 
 
-def _takes_last(node: Any, one: _Recurrent) -> bool:
-    dim, index = _wrapped(node._saved_dim), _wrapped(node._saved_index)
-    return dim in (one.batch, one.batch - 3) and index in (-1, one.shape[one.batch] - 1)
-
-
-def _users(nodes: Sequence[Any]) -> dict[Any, list[tuple[Any, int]]]:
+def users_of(nodes: Sequence[Any]) -> dict[Any, list[tuple[Any, int]]]:
     """Who used the output of each node, as which input."""
     found: dict[Any, list[tuple[Any, int]]] = {}
     for node in nodes:
@@ -128,15 +78,38 @@ def _users(nodes: Sequence[Any]) -> dict[Any, list[tuple[Any, int]]]:
     return found
 
 
-def _consumers(node: Any, users: Mapping[Any, list[tuple[Any, int]]]) -> Iterator[tuple[Any, int]]:
+def _consumers(
+    node: Any, users: Mapping[Any, list[tuple[Any, int]]], passing: Set[str] = _PASSING
+) -> Iterator[tuple[Any, int]]:
     """Who used it, past views."""
     waiting = list(users.get(node, ()))
     while waiting:
         user, index = waiting.pop()
-        if type(user).__name__ in _PASSING:
+        if type(user).__name__ in passing:
             waiting += users.get(user, ())
         else:
             yield user, index
+
+
+def _kind(node: Any, users: Mapping[Any, list[tuple[Any, int]]], shape: tuple[int, ...]) -> str:
+    """In which way the use of the result shows that another dimension was meant; empty where it does not."""
+    if _picked_by_row(node, users, shape[0]):
+        return "rows"
+    weights = type(node).__name__ == "SoftmaxBackward0" and shape[0] not in shape[1:]
+    return "softmax" if weights and _summed_elsewhere(node, users, shape[0]) else ""
+
+
+def _picked_by_row(node: Any, users: Mapping[Any, list[tuple[Any, int]]], rows: int) -> bool:
+    """Whether of each row one entry is taken: by nll_loss, or by gather."""
+    for user, _ in _consumers(node, users, _PASSING | {"LogBackward0", "AddBackward0"}):
+        kind = type(user).__name__
+        if kind.startswith("NllLoss"):
+            return True
+        if kind == "GatherBackward0" and wrapped(user._saved_dim) in (1, -1):
+            index = dict(saved.tensors(user)).get("index")
+            if index is not None and tuple(index.shape) == (rows, 1):
+                return True
+    return False
 
 
 def _summed_elsewhere(node: Any, users: Mapping[Any, list[tuple[Any, int]]], normalised: int) -> bool:
@@ -163,4 +136,4 @@ def _separately(user: Any, index: int, users: Mapping[Any, list[tuple[Any, int]]
 
 
 def _dims(node: Any, count: int) -> set[int]:
-    return {_wrapped(dim) % count for dim in node._saved_dim}
+    return {wrapped(dim) % count for dim in node._saved_dim}

@@ -99,6 +99,43 @@ for _ in range(5):
     step()
 samples = collect(400)
 """,
+    "validation_loss": """
+def validate():
+    model.eval()
+    total = 0.0
+    for _ in range(10):
+        x, y = batch()
+        total += nn.functional.mse_loss(model(x), y)  # <- here
+    model.train()
+    return total / 10
+
+for _ in range(3):
+    step()
+    print(validate().item())
+""",
+    "predictions_in_evaluation": """
+class Evaluator:
+    def predict(self, batches):
+        model.eval()
+        scores = []
+        for x, _ in batches:
+            scores.append(model(x).sigmoid())  # <- here
+        model.train()
+        return torch.cat(scores)
+
+for _ in range(2):
+    step()
+    print(Evaluator().predict([batch() for _ in range(8)]).mean())
+""",
+    "samples_after_training": """
+for _ in range(3):
+    step()
+samples = []
+x, _ = batch()
+for _ in range(12):
+    samples.append(model(x))  # <- here
+print(torch.stack(samples).std(0).mean())
+""",
     "hidden_state": """
 cell = nn.RNNCell(3, 4)
 hidden = torch.zeros(16, 4)
@@ -141,6 +178,30 @@ for episode in range(6):
         log_probs.append(nn.functional.logsigmoid(model(torch.randn(1, 3))).sum())
     optimizer.zero_grad()
     (-torch.stack(log_probs).sum()).backward()
+    optimizer.step()
+""",
+    "log_probabilities_detached_later": """
+for _ in range(4):
+    states, kept = [], []
+    for _ in range(12):
+        x, _ = batch()
+        states.append(x)
+        kept.append(nn.functional.logsigmoid(model(x)))
+    old = torch.stack(kept).detach()
+    for _ in range(3):
+        new = nn.functional.logsigmoid(model(torch.stack(states)))
+        optimizer.zero_grad()
+        (-(new - old).exp().mean()).backward()
+        optimizer.step()
+""",
+    "best_of_many": """
+for _ in range(4):
+    x, y = batch()
+    losses = []
+    for _ in range(8):
+        losses.append(nn.functional.mse_loss(model(x + 0.1 * torch.randn(3)), y))
+    optimizer.zero_grad()
+    min(losses).backward()
     optimizer.step()
 """,
     "short_window": """

@@ -56,6 +56,47 @@ rnn = nn.LSTM(4, 8, batch_first=True); fc = nn.Linear(8, 2)
 o, _ = rnn(torch.randn(5, 6, 4))  # here
 fc(o[-1]).mean().backward()
 """,
+    "policy by gather": """\
+m = nn.Linear(4, 3); x = torch.randn(6, 4); a = torch.randint(0, 3, (6, 1))
+p = F.softmax(m(x), dim=0)  # here
+(-p.gather(1, a).squeeze(1).log()).mean().backward()
+""",
+    "log softmax and nll": """\
+m = nn.Sequential(nn.Linear(4, 3), nn.LogSoftmax(dim=0)); x = torch.randn(6, 4)
+nn.NLLLoss()(m(x), torch.randint(0, 3, (6,))).backward()  # here too
+""".replace("# here too", "# here"),
+    "attention averaged": """\
+a = nn.MultiheadAttention(8, 2); fc = nn.Linear(8, 3); x = torch.randn(6, 5, 8)
+o, _ = a(x, x, x)  # here
+F.cross_entropy(fc(F.relu(x + o).mean(1)), torch.randint(0, 3, (6,))).backward()
+""",
+    "transformer's first token": """\
+class T(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16)
+        self.encoder, self.fc = nn.TransformerEncoder(layer, 1), nn.Linear(8, 3)
+    def forward(self, x):
+        x = self.encoder(x)  # here
+        return self.fc(x[:, 0])
+F.cross_entropy(T()(torch.randn(6, 5, 8)), torch.randint(0, 3, (6,))).backward()
+""",
+    "gru averaged after a layer": """\
+g = nn.GRU(4, 8); one, two = nn.Linear(8, 8), nn.Linear(8, 1); x = torch.randn(6, 5, 4)
+o, _ = g(x)  # here
+two(torch.tanh(one(o)).max(dim=1).values).sum().backward()
+""",
+    "sizes exchanged by view": """\
+e = nn.Embedding(9, 4); g = nn.GRU(4, 8); t = torch.randint(0, 9, (5, 7))
+x = e(t).view(7, 5, -1)  # here
+g(x)[0][-1].sum().backward()
+""",
+    "state flattened": """\
+g = nn.LSTM(4, 8, 2, batch_first=True); fc = nn.Linear(16, 2); x = torch.randn(6, 5, 4)
+_, (h, c) = g(x)
+h = h.view(6, -1)  # here
+fc(h).sum().backward()
+""",
 }
 
 GOOD = {
@@ -115,6 +156,40 @@ o, _ = nn.LSTM(4, 8)(torch.randn(6, 1, 4)); o[:, -1].mean().backward()
 w = nn.Linear(4, 1)(torch.randn(5, 7, 4)).squeeze(-1)
 (w.softmax(0).detach() * w).sum(0).mean().backward()
 (w.detach() + nn.Parameter(torch.zeros(5, 7))).softmax(0).mul(torch.randn(5, 7)).sum(0).mean().backward()
+""",
+    "log softmax over classes": """\
+m = nn.Linear(4, 3); x = torch.randn(6, 4)
+F.nll_loss(F.log_softmax(m(x), dim=1), torch.randint(0, 3, (6,))).backward()
+p = m(x).softmax(1)
+p.gather(1, torch.zeros(6, 1, dtype=torch.long)).log().mean().backward()
+""",
+    "time first, averaged over time": """\
+x = torch.randn(6, 5, 8); fc = nn.Linear(8, 3)
+o, _ = nn.MultiheadAttention(8, 2)(x, x, x)
+fc(o.mean(0)).sum().backward()
+o = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)(x)
+(fc(o.mean(1)).sum() + fc(o[:, 0]).sum()).backward()
+""",
+    "loss of each step averaged over the batch": """\
+x = torch.randn(6, 5, 4); fc = nn.Linear(8, 1)
+o, _ = nn.GRU(4, 8)(x)
+(fc(o) - x[..., :1]).pow(2).mean(1).sum().backward()
+""",
+    "batch mean taken off": """\
+x = torch.randn(6, 5, 4); fc = nn.Linear(8, 1)
+o, _ = nn.GRU(4, 8)(x)
+fc(o - o.mean(1, keepdim=True)).sum().backward()
+""",
+    "state brought to the front": """\
+x = torch.randn(6, 5, 4)
+_, (h, c) = nn.LSTM(4, 8, 2, bidirectional=True)(x)
+h.permute(1, 0, 2).reshape(5, -1).sum().backward()
+_, h = nn.GRU(4, 8, 2)(x)
+h.view(2, 1, 5, 8).sum().backward()
+""",
+    "heads": """\
+x = nn.Linear(8, 8)(torch.randn(6, 5, 8))
+x.view(6, 5, 2, 4).transpose(1, 2).reshape(12, 5, 4).sum().backward()
 """,
     "last state of one layer": """\
 x = torch.randn(6, 5, 4)

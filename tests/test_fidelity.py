@@ -23,6 +23,7 @@ RUNS = [
     *(("guests.py", command) for command in ("check", "show --to-end")),
     *(("warned.py", command) for command in ("check", "show --to-end")),
     ("raised.py", "check"),
+    *((script, "follow") for script in ("train.py", "guests.py", "raised.py")),
 ]
 
 

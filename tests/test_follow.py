@@ -39,3 +39,166 @@ def test_a_teaching_script_reads_like_this(story: Callable[..., str], name: str)
     if os.environ.get("GRADTRACE_GOLDEN"):
         path.write_text(told, encoding="utf-8")
     assert told == path.read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def told(gradtrace, story, monkeypatch) -> Callable[..., list[str]]:
+    """The story of a script given as text, its lines without the margin."""
+
+    def follow(text: str, *options: str) -> list[str]:
+        monkeypatch.setenv("COLUMNS", "200")
+        path = gradtrace.write(text)
+        return [line.partition("│")[2].strip() for line in story(path, *options).splitlines()]
+
+    return follow
+
+
+TRAINING = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return torch.tanh(self.fc(x))
+
+def train_step(model, optimizer, x):
+    optimizer.zero_grad()
+    loss = model(x).mean()
+    loss.backward()
+    nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+    optimizer.step()
+    return loss.item()
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+losses = []
+for step in range(5):
+    losses.append(train_step(model, optimizer, torch.ones(2, 3)))
+    if step == 2:
+        with torch.no_grad():
+            model.fc.weight.fill_(float("nan"))
+print(len(losses))
+"""
+
+
+def test_functions_are_told_where_they_are_called_and_turns_by_what_is_new(told: Callable[..., list[str]]) -> None:
+    lines = told(TRAINING)
+    assert "↳ train_step(x = a tensor [2, 3])" in lines
+    assert "model.fc.bias.grad: None → [0.01]" not in lines[: lines.index("loss.backward()")]
+    clipped = lines.index("nn.utils.clip_grad_norm_(model.parameters(), 0.01)")
+    assert lines[clipped + 1].endswith("changed in place")
+    cleared = next(number for number, line in enumerate(lines) if line.endswith("→ None, cleared"))
+    assert lines[cleared - 1] == "optimizer.zero_grad()"
+    assert lines[cleared - 2] == "↳ train_step(x = a tensor [2, 3])"
+    assert any(line.startswith("loss = nan") for line in lines)
+    assert sum(line == "loss.backward()" for line in lines) == 2  # the first time, and when it gave NaN
+
+
+def test_one_function_alone(told: Callable[..., list[str]]) -> None:
+    lines = told(TRAINING, "--function", "train_step")
+    assert "5 calls" in lines
+    assert "model = Net()" not in lines
+    assert "return torch.tanh(self.fc(x))" not in lines
+    assert "loss.backward()" in lines
+
+
+def test_some_lines_alone(told: Callable[..., list[str]]) -> None:
+    lines = told(TRAINING, "--lines", "15-17")
+    assert "optimizer.step()" in lines
+    assert "optimizer.zero_grad()" not in lines
+
+
+def test_more_turns_on_demand(told: Callable[..., list[str]]) -> None:
+    assert told(TRAINING, "--function", "train_step", "--loops", "2").count("loss.backward()") == 3
+
+
+WRITES = """\
+import torch
+v = torch.tensor([1.0, 2.0], requires_grad=True)
+u = v.exp()
+u.add_(1)
+with torch.no_grad():
+    v -= 1
+k = v.data
+k.fill_(7)
+w = v[0]
+s = v.detach()
+try:
+    u.sum().backward()
+except RuntimeError:
+    print("as expected")
+"""
+
+
+def test_writes_views_and_cuts(told: Callable[..., list[str]]) -> None:
+    lines = told(WRITES)
+    assert "u: [2.718, 7.389] → [3.718, 8.389], written in place (version 0 → 1)" in lines
+    assert "ExpBackward0 (line 3) had saved the old numbers of u for its backward" in lines
+    assert "v: [1.0, 2.0] → [0.0, 1.0], written in place (version 0 → 1)" in lines
+    assert "v: [0.0, 1.0] → [7.0, 7.0], written in a way that autograd does not see" in lines
+    assert "w is a view of v" in lines
+    assert "s = [7.0, 7.0]   cut off by detach(): no gradient will flow back" in lines
+    assert lines.count("gradients are off: what is computed from here on has no graph") == 1
+    assert "prints: as expected" in lines
+
+
+CUSTOM = """\
+import torch
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+def batches(data):
+    for at in range(0, len(data), 2):
+        yield data[at : at + 2]
+
+w = torch.tensor(2.0, requires_grad=True)
+total = 0
+for batch in batches(torch.arange(4.0)):
+    total = total + Square.apply(batch * w).sum()
+squares = [w * n for n in range(2)]
+total.backward()
+"""
+
+
+def test_generators_comprehensions_and_custom_functions(told: Callable[..., list[str]]) -> None:
+    lines = told(CUSTOM)
+    assert "yield data[at : at + 2]" in lines
+    assert "↳ Square.forward(x = a tensor [2])" in lines
+    assert "↳ Square.backward(g = a tensor [2])" in lines
+    assert "squares[1] = 2.0   from MulBackward0(w, 1)" in lines
+    assert "w is used by 2 operations: its gradient is the sum of 2 parts" in lines
+    assert "w.grad: None → 56.0" in lines
+
+
+def test_odd_numbers_are_never_hidden(told: Callable[..., list[str]]) -> None:
+    lines = told("""\
+        import torch
+        a = torch.tensor([1e-9, 0.0, float("nan"), float("-inf")])
+        b = torch.zeros(100)
+        c = torch.full((100,), 1e-12)
+        c[3] = float("nan")
+        """)
+    assert lines[2] == "a = [1e-09, 0.0, nan, -inf]   asks for no gradient"
+    assert lines[4] == "b = [100] all exactly 0   asks for no gradient"
+    assert lines[6] == "c = [100] all 1e-12   asks for no gradient"
+    assert lines[8].startswith("c: up to 1e-12 [100] → [100] 1 NaN, all 1e-12, written in place")
+
+
+@pytest.mark.parametrize("lines", ["x", "3-", "-3", "1-2-3"])
+def test_lines_that_are_none(gradtrace, lines: str) -> None:
+    done = gradtrace.here("follow", f"--lines={lines}", gradtrace.write("import torch"))
+    assert done.status == 2
+    assert "give a line or a range, as in 12 or 20-40" in done.err

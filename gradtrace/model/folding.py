@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -34,10 +34,9 @@ from gradtrace.model.story import (
 _DIFFERENT = 3
 #: numbers kept of a series from its start, series and printed lines kept of a loop
 _FIRST, _SERIES, _LINES = 3, 4, 6
-#: different shapes of turns that are told apart
-_SHAPES = 64
 
 Key: TypeAlias = tuple[str, str, int]
+_Seen: TypeAlias = dict[tuple[str, int], set[Hashable]]
 
 
 @dataclass
@@ -71,9 +70,8 @@ class _Turns:
     turn: list[Item] = field(default_factory=list)
     count: int = 0
     shown: list[Iteration] = field(default_factory=list)
-    shapes: list[Hashable] = field(default_factory=list)
     #: the kinds of facts that each line has shown
-    seen: dict[int, set[Hashable]] = field(default_factory=dict)
+    seen: _Seen = field(default_factory=dict)
     numbers: dict[str, _Numbers] = field(default_factory=dict)
     printed: list[str] = field(default_factory=list)
     alike: int = 0
@@ -144,9 +142,11 @@ class Folder:
 
     def _shown(self, done: _Open) -> Call:
         call = Call(done.function, done.path, done.line, done.given, tuple(done.items))
-        own = next(_numbers(done.items), 0)
-        first = self._calls.setdefault((done.path, done.line, self._shape_of(done.items)), own)
-        return replace(call, items=(), like=first) if first != own and not self._has_findings(done.items) else call
+        if self._has_findings(done.items):
+            return call
+        own, shape = next(_numbers(done.items), 0), self._shape_of(done.items)
+        first = self._calls.setdefault((done.path, done.line, shape), own)
+        return call if first == own else replace(call, items=(), like=first if shape else 0)
 
     def _add_call(self, done: _Open) -> None:
         """A call that no statement of the story made: the calls of one function are turns, as those of a loop."""
@@ -178,10 +178,9 @@ class Folder:
         heads = [loop.lineno for loop in around]
         while len(here.loops) > len(heads) or [turns.head for turns in here.loops] != heads[: len(here.loops)]:
             self._close(here, len(here.loops) - 1)
-        if here.loops and len(here.loops) == len(heads) and here.loops[-1].turn:
-            last = _line(here.loops[-1].turn[-1])
-            if line == heads[-1] or line <= last:
-                self._close_turn(here.loops[-1])
+        inside = here.loops and len(here.loops) == len(heads)
+        if inside and (line == heads[-1] or (_is_endless(around[-1]) and _begins(around[-1], path, line))):
+            self._close_turn(here.loops[-1])
         here.loops += [_Turns(path, head, source.text_of(path, head)) for head in heads[len(here.loops) :]]
 
     def _close(self, here: _Open, depth: int) -> None:
@@ -198,44 +197,43 @@ class Folder:
         if not _worth(items):
             return
         turns.count += 1
-        shape = self._shape_of(items)
-        known = shape in turns.shapes
+        different = tuple(new for item in items if (new := self._difference(item, turns.seen)))
         if turns.count <= self._loops:
             turns.shown.append(Iteration(turns.count, tuple(items)))
-        elif (not known and len(turns.shown) < self._loops + _DIFFERENT) or self._has_findings(items):
-            different = tuple(new for item in items if (new := self._difference(item, turns.seen)))
-            if different:
-                turns.shown.append(Iteration(turns.count, different, True))
+        elif different and (len(turns.shown) < self._loops + _DIFFERENT or self._has_findings(items)):
+            turns.shown.append(Iteration(turns.count, different, True))
         else:
-            turns.alike += known
+            turns.alike += not different
             turns.follow(items)
-        if not known and len(turns.shapes) < _SHAPES:
-            turns.shapes.append(shape)
-        for item in items:
-            turns.seen.setdefault(item.line, set()).update(self._kinds(item))
+        for step in steps_of(items):
+            turns.seen.setdefault((step.path, step.line), set()).update(_kinds_of(step.facts))
 
     def _has_findings(self, items: Sequence[Item]) -> bool:
         return any(step.number in self._placed for step in steps_of(items))
 
-    def _difference(self, item: Item, seen: Mapping[int, set[Hashable]]) -> Item | None:
+    def _difference(self, item: Item, seen: _Seen) -> Item | None:
         """What of a step or loop no turn before has shown; None where that is nothing."""
-        known = seen.get(item.line, set())
         if isinstance(item, Loop):
-            return item if self._kinds(item) - known else None
+            inner = (step for turn in item.shown for step in steps_of(turn.items))
+            return (
+                item if any(_kinds_of(step.facts) - seen.get((step.path, step.line), set()) for step in inner) else None
+            )
+        known = seen.get((item.path, item.line), set())
         facts = tuple(fact for fact in item.facts if _counts(fact) and _kind(fact) not in known)
-        calls = tuple(call for call in item.calls if self._kind_of_call(call) not in known)
-        found = item.number in self._placed
-        return replace(item, facts=facts, calls=calls) if facts or calls or found else None
+        inside = (
+            (call, tuple(new for one in call.items if (new := self._difference(one, seen)))) for call in item.calls
+        )
+        calls = tuple(replace(call, items=items) for call, items in inside if items)
+        return replace(item, facts=facts, calls=calls) if facts or calls or item.number in self._placed else None
 
-    def _shape_of(self, items: Iterable[Item]) -> Hashable:
+    def _shape_of(self, items: Iterable[Item]) -> tuple[Hashable, ...]:
         """What happened, without the numbers, and without what only prints."""
         return tuple((item.line, kinds) for item in items if (kinds := self._kinds(item)))
 
     def _kinds(self, item: Item) -> frozenset[Hashable]:
         if isinstance(item, Loop):
             return frozenset([("loop", tuple(self._shape_of(turn.items) for turn in item.shown))])
-        kinds = {_kind(fact) for fact in item.facts if _counts(fact)}
-        return frozenset(kinds | {self._kind_of_call(call) for call in item.calls})
+        return frozenset(_kinds_of(item.facts) | {self._kind_of_call(call) for call in item.calls if _tells(call)})
 
     def _kind_of_call(self, call: Call) -> Hashable:
         return call.function, call.like or next(_numbers(call.items), 0)
@@ -301,7 +299,9 @@ def _folded(turns: _Turns) -> Loop:
 
 def _worth(items: Sequence[Item]) -> bool:
     """Whether a turn has more in it than the head of its loop."""
-    return any(isinstance(item, Loop) or item.facts or item.calls or not is_head(item) for item in items)
+    return any(
+        isinstance(item, Loop) or item.facts or any(map(_tells, item.calls)) or not is_head(item) for item in items
+    )
 
 
 def is_head(step: Step) -> bool:
@@ -321,8 +321,14 @@ def is_head(step: Step) -> bool:
     return isinstance(found, quiet) or (isinstance(found, ast.Expr) and isinstance(found.value, ast.Constant))
 
 
-def _line(item: Item) -> int:
-    return item.line
+def _is_endless(loop: source.Loop) -> bool:
+    """Whether a loop's head never runs again: `while True`."""
+    return isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
+
+
+def _begins(loop: source.Loop, path: str, line: int) -> bool:
+    """Whether a loop's body begins with the statement on a line."""
+    return source.statement(path, line) is loop.body[0]
 
 
 def steps_of(items: Iterable[Item]) -> Iterator[Step]:
@@ -358,6 +364,15 @@ def _numbers_of(items: Sequence[Item]) -> Iterator[tuple[str, float]]:
             name = f"{fact.name}.grad" if isinstance(fact, Graded) else fact.name
             found[name if value.numbers and len(value.numbers) == 1 else f"largest of {name}"] = value.size
     return iter(found.items())
+
+
+def _tells(call: Call) -> bool:
+    """Whether something happened in a call."""
+    return bool(call.like) or any(_counts(fact) for fact in facts_of(call.items))
+
+
+def _kinds_of(facts: Iterable[Fact]) -> set[Hashable]:
+    return {_kind(fact) for fact in facts if _counts(fact)}
 
 
 def _counts(fact: Fact) -> bool:

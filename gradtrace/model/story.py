@@ -258,13 +258,12 @@ class Chapter:
     items: tuple[Item, ...]
 
 
-def asks(item: Item) -> Asked | None:
-    """The first gradient request in a step or loop, in what it calls or repeats."""
+def asks(item: Item) -> list[Asked]:
+    """The gradient requests in a step or loop, in what it calls or repeats."""
     if isinstance(item, Loop):
-        return next((found for turn in item.shown for one in turn.items if (found := asks(one))), None)
-    own = next((fact for fact in item.facts if isinstance(fact, Asked)), None)
-    called = (found for call in item.calls for one in call.items if (found := asks(one)))
-    return own or next(called, None)
+        return [found for turn in item.shown for one in turn.items for found in asks(one)]
+    own = [fact for fact in item.facts if isinstance(fact, Asked)]
+    return own + [found for call in item.calls for one in call.items for found in asks(one)]
 
 
 def prints(item: Item) -> bool:
@@ -277,11 +276,13 @@ def chapters(items: tuple[Item, ...], first: str = "setup") -> tuple[Chapter, ..
     last = max((at for at, item in enumerate(items) if asks(item)), default=-1)
     found: list[tuple[str, str, list[Item]]] = [(first, "", [])]
     for at, item in enumerate(items):
-        asked = asks(item)
+        asked = [fact for fact in item.facts if isinstance(fact, Asked)] if isinstance(item, Step) else asks(item)
         if isinstance(item, Loop) and asked:
             found.append(("loop", item.source, []))
         elif asked and isinstance(item, Step):
-            found.append(("request", f"{asked.number}", []))
+            first_asked, last_asked = asked[0].number, asked[-1].number
+            title = f"{first_asked}" if first_asked == last_asked else f"{first_asked} to {last_asked}"
+            found.append(("request", title, []))
         elif at > last >= 0 and prints(item) and found[-1][0] != "output":
             found.append(("output", "", []))
         elif found[-1][0] == "loop":

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.folding import is_head, steps_of
-from gradtrace.model.story import Call, Chapter, Item, Iteration, Loop, Step, Story, chapters
+from gradtrace.model.story import Call, Chapter, Item, Iteration, Loop, Step, Story, asks, chapters
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.telling import of_finding, of_series, of_step
 from gradtrace.renderers.wording import count, file, place, printable
@@ -51,7 +51,7 @@ class _Page:
             items = [item for item in chapter.items if self._is_worth(item)]
             if not items:
                 continue
-            if chapter.kind != "loop":
+            if chapter.kind and chapter.kind != "loop":
                 self._title(" ".join([_TITLES.get(chapter.kind, chapter.kind), chapter.title]).strip(), depth)
             self._items(items, depth)
 
@@ -120,7 +120,8 @@ class _Page:
         told = f", {self._as_before(call, known)}" if call.like else ""
         if call.items or call.like:
             self._note(f"↳ {call.function}{given}{where}{told}", depth - 1, "magenta")
-        self._items(call.items, depth)
+        whole = depth == 1 and any(asks(item) for item in call.items)
+        self.chapters(chapters(call.items, "setup" if whole else ""), depth)
 
     def _as_before(self, call: Call, known: Step | None) -> str:
         return f"as told at {place_of(known, self._main)}" if known is not None else "as before"

@@ -26,13 +26,13 @@ from gradtrace.model.story import (
     Value,
     Written,
 )
-from gradtrace.renderers.wording import count, place, printable
+from gradtrace.renderers.wording import count, elide, place, printable
 
 F = TypeVar("F", bound=Fact)
 #: names listed one by one, facts of one kind told one by one, characters of a formula, lines of what was printed
 _NAMES, _FACTS, _FORMULA, _LINES = 4, 2, 64, 8
-#: characters of an error's first line
-_ERROR = 110
+#: characters of an error's first line, and of a line that was printed
+_ERROR, _WIDE = 110, 160
 
 
 def number(value: Number) -> str:
@@ -157,7 +157,7 @@ def _made(fact: Made) -> list[str]:
     if fact.same:
         return [f"{fact.name} is the same tensor as {fact.same}"]
     told = [f"{head}   {_nature(fact)}".rstrip()]
-    if fact.view or (fact.shares and not fact.cut):
+    if fact.view or fact.shares:
         told.append(
             f"{fact.name} {f'is a view of {fact.view}' if fact.view else f'shares its memory with {fact.shares}'}"
         )
@@ -273,6 +273,7 @@ def _graded(fact: Graded) -> list[str]:
         "accumulated": f", accumulated, not replaced{_difference(fact.before, fact.after)}",
         "cleared": ", cleared",
         "zeroed": ", set to zero",
+        "written": ", changed in place",
     }
     zero = ", exactly zero" if fact.change == "new" and fact.after is not None and fact.after.zero else ""
     return [f"{fact.name}.grad: {before} → {after}{words.get(fact.change, '')}{zero}"]
@@ -322,7 +323,7 @@ def _mode(fact: Mode) -> list[str]:
 
 
 def _printed(fact: Printed) -> list[str]:
-    lines = fact.text.rstrip("\n").split("\n")
+    lines = [elide(line, _WIDE) for line in fact.text.rstrip("\n").split("\n")]
     more = [f"… {count(len(lines) - _LINES, 'more line')}"] if len(lines) > _LINES else []
     source = f"   (from {listed(fact.names, noun='variable')})" if fact.names else ""
     return [
@@ -340,7 +341,11 @@ def _raised(fact: Raised) -> list[str]:
 def _many_graded(facts: Sequence[Graded]) -> list[str]:
     told = []
     words = {"new": "get their first gradient", "accumulated": "get more added to the gradient they already have"}
-    words |= {"cleared": "have their gradient cleared (None)", "zeroed": "have their gradient set to zero"}
+    words |= {
+        "written": "have their gradient changed in place",
+        "cleared": "have their gradient cleared (None)",
+        "zeroed": "have their gradient set to zero",
+    }
     for change, text in words.items():
         same = [fact for fact in facts if fact.change == change]
         if same:

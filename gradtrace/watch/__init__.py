@@ -83,7 +83,7 @@ class Watch:
         else:
             self._observers = [cuts, *_for_rules(session, self._steps, cuts)]
         if story is not None:
-            story.attach(session, cuts)
+            story.attach(session, cuts, self._steps)
             self._observers.append(story)
         self._steps.told_after = overriding(self._observers, "after_step")
         self._calls = Calls(session, self._steps, cuts, self._observers)

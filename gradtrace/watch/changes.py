@@ -67,7 +67,7 @@ class Changes:
 
     def look(self, found: Iterable[tuple[str, Any]], scope: Mapping[str, Any], outer: Mapping[str, Any]) -> None:
         """Takes the moment in without telling what changed."""
-        for _ in self.told(found, Statement("", 0, 0, ()), scope, outer, False):
+        for _ in self.told(found, Statement("", 0, 0, ()), scope, outer, False, False):
             pass
 
     def told(
@@ -77,8 +77,12 @@ class Changes:
         scope: Mapping[str, Any],
         outer: Mapping[str, Any],
         step: bool,
+        asked: bool,
     ) -> list[Fact]:
-        """Takes the moment in; what changed since the last one, because of the statement."""
+        """Takes the moment in; what changed since the last one, because of the statement.
+
+        `step`: an optimizer's step ran in it; `asked`: a backward call did.
+        """
         tensors: dict[int, tuple[str, Tensor]] = {}
         for name, one in found:
             if isinstance(one, Tensor):
@@ -97,9 +101,9 @@ class Changes:
             if was is None and not _within(name, built) and (key in given or _short(name)):
                 facts.append(self._made(given.get(key, name), tensor, statement, before, old_names))
             elif was is not None:
-                if key in given and given[key] != was.name:
+                if key in given and given[key] != was.name and was.version == self._known[key].version:
                     facts.append(self._made(given[key], tensor, statement, before, old_names, same=was.name))
-                facts += self._changed(self.name(tensor), was, self._known[key], tensor, step)
+                facts += self._changed(self.name(tensor), was, self._known[key], tensor, step, asked)
         return [*built.values(), *sorted(facts, key=_order)]
 
     def _moment(self, name: str, tensor: Tensor, before: _Known | None) -> _Known:
@@ -187,7 +191,9 @@ class Changes:
         sources = tuple(dict.fromkeys(cut.source for cut in here if cut.source))
         return (here[0].op if here[0].why in ("detached", "copied") else here[0].why, sources) if here else ("", ())
 
-    def _changed(self, name: str, before: _Known, now: _Known, tensor: Tensor, step: bool) -> Iterator[Fact]:
+    def _changed(
+        self, name: str, before: _Known, now: _Known, tensor: Tensor, step: bool, asked: bool
+    ) -> Iterator[Fact]:
         if before.requires_grad != now.requires_grad and tensor.is_leaf:
             yield Required(name, now.requires_grad)
         if before.value != now.value and not _same(before.value, now.value):
@@ -195,12 +201,12 @@ class Changes:
             line = saver.stack[0].line if saver and saver.stack else 0
             versions = before.version, now.version
             yield Written(name, before.value, now.value, versions, step, saver.op if saver else "", line)
-        change = _change(before, now)
+        change = _change(before, now, asked)
         if change:
             yield Graded(name, change, before.grad, now.grad)
 
 
-def _change(before: _Known, now: _Known) -> str:
+def _change(before: _Known, now: _Known, asked: bool) -> str:
     """What became of a .grad; empty where nothing did."""
     if now.grad is None:
         return "cleared" if before.grad is not None else ""
@@ -208,9 +214,11 @@ def _change(before: _Known, now: _Known) -> str:
         return ""
     if before.grad is None:
         return "new"
-    if now.grad.zero:
+    if now.grad.zero and not asked:
         return "" if before.grad.zero else "zeroed"
-    return "accumulated"
+    if asked:
+        return "accumulated"
+    return "" if _same(before.grad, now.grad) else "written"
 
 
 def _same(one: Value, other: Value) -> bool:

@@ -86,7 +86,8 @@ class Lineage:
         if isinstance(given, torch.Tensor):
             node = self.node_of(given)
             known = self._naming(given)
-            return known or self._formulas.get(node._sequence_nr() if node else -1, "") or str(list(given.shape))
+            shape = str(list(given.shape)) if given.dim() else "scalar"
+            return known or self._formulas.get(node._sequence_nr() if node else -1, "") or shape
         if isinstance(given, (bool, int, float)):
             return f"{given:g}" if isinstance(given, float) else str(given)
         if isinstance(given, (list, tuple)) and given and all(isinstance(one, torch.Tensor) for one in given):

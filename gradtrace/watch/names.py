@@ -32,7 +32,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
     code = frame.f_code
     if sys.version_info >= (3, 13) or not code.co_flags & CO_OPTIMIZED:
         return dict(frame.f_locals)
-    if _hands_out_locals(code):
+    if hands_out_locals(code):
         return {}
     found = dict(frame.f_locals)
     frame.f_locals.clear()
@@ -40,7 +40,7 @@ def variables(frame: FrameType) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4_096)
-def _hands_out_locals(code: CodeType) -> bool:
+def hands_out_locals(code: CodeType) -> bool:
     """Whether it calls `locals()` or `vars()`, `eval` or `exec`; methods of these names, `model.eval()`, do not."""
     if not {"locals", "vars", "eval", "exec"} & set(code.co_names):
         return False

@@ -7,9 +7,11 @@ at, and what is not as it was at the last look is put down to the statement.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from inspect import CO_OPTIMIZED
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -26,8 +28,9 @@ from gradtrace.watch.changes import Changes, Statement
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.lineage import Lineage
 from gradtrace.watch.observer import Handler, Observer, TorchCall
-from gradtrace.watch.session import Session
-from gradtrace.watch.tracing import traced
+from gradtrace.watch.session import Session, out_of_reach
+from gradtrace.watch.steps import Steps
+from gradtrace.watch.tracing import callbacks, traced
 
 Tensor = torch.Tensor
 _LEAVING = {Tensor.item: "item()", Tensor.tolist: "tolist()", Tensor.numpy: "numpy()", Tensor.__float__: "float()"}
@@ -44,10 +47,15 @@ class _Running:
     statement: Any = None
     place: Statement | None = None
     line: int = 0
+    #: gradients were on when the statement began
+    enabled: bool = True
     #: what happened in the statement so far
     facts: list[Fact] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     local: dict[int, str] = field(default_factory=dict)
+    #: what it was given, until it has a statement to tell of; None for the script itself
+    given: tuple[str, ...] | None = None
+    told: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +79,16 @@ class Storyteller(Observer):
         self._folder = folder
         self._wanted = wanted
         self._running: list[_Running] = []
-        self._enabled = True
         #: the last look may be older than the statement that begins
         self._stale = True
         self._error = ""
+        #: the `id()` of each leaf that a call has reached
+        self._reached: set[int] = set()
         self._stop: Callable[[], None] = lambda: None
 
-    def attach(self, session: Session, cuts: Cuts) -> None:
+    def attach(self, session: Session, cuts: Cuts, steps: Steps) -> None:
         """Tells it of whose run."""
-        self.session = session
+        self.session, self._steps = session, steps
         self._lineage = Lineage(session, self._name)
         self._changes = Changes(self._lineage, cuts)
 
@@ -88,6 +97,7 @@ class Storyteller(Observer):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
+        _spare_dynamo()
         with _heard(self._hear), traced(self) as self._stop:
             yield
 
@@ -101,22 +111,57 @@ class Storyteller(Observer):
         name = getattr(code, "co_qualname", code.co_name)
         if code.co_name == "<module>":
             return not self._wanted.function and self.session.frames.is_user(code.co_filename)
-        plain = not code.co_name.startswith("<") and bool(code.co_flags & 1)
-        return plain and self._wanted.function_fits(name) and self.session.frames.is_user(code.co_filename)
+        plain = not code.co_name.startswith("<") and bool(code.co_flags & CO_OPTIMIZED)
+        if not plain or (sys.version_info < (3, 13) and names.hands_out_locals(code)):
+            # to look at its variables would change what `locals()` has given to it
+            return False
+        return self._wanted.function_fits(name) and self.session.frames.is_user(code.co_filename)
 
     def entered(self, frame: FrameType) -> None:
         self.session.guarded(self._enter, frame)
 
     def _enter(self, frame: FrameType) -> None:
         code = frame.f_code
-        scope = dict(frame.f_locals) if code.co_name != "<module>" else {}
+        self._look_from(frame.f_back, tell=True)
+        scope = _variables(frame) if code.co_name != "<module>" and not self._hidden() else {}
         given = [(name, one, self._name(one)) for name, one in scope.items() if isinstance(one, Tensor)]
-        if self._running or code.co_name != "<module>":
-            texts = tuple(f"{name} = {known or _plain(one)}" for name, one, known in given)
-            site = Site(code.co_filename, code.co_firstlineno, "")
-            self._folder.enter(getattr(code, "co_qualname", code.co_name), site.path, site.line, texts)
         self._running.append(_Running(id(frame), code, local={id(one): name for name, one, _ in given}))
         self._changes.local = self._running[-1].local
+        if len(self._running) > 1 or code.co_name != "<module>":
+            texts = tuple(f"{name} = {known or _plain(one)}" for name, one, known in given)
+            self._running[-1].given = texts
+
+    def _look_from(self, frame: FrameType | None, tell: bool) -> None:
+        """Where a function begins or has ended: what its caller sees by then.
+
+        What changed before it began is due to the statement that called it; its own variables are gone when it ended.
+        """
+        running = self._running[-1] if self._running else None
+        while frame is not None and running is not None and id(frame) != running.frame:
+            frame = frame.f_back
+        if frame is None or running is None or running.place is None or self._hidden():
+            return
+        place = replace(running.place, targets=())
+        scope = names.variables(frame)
+        around = names.around(frame, scope, self.session.frames)
+        facts = self._changes.told(around, place, scope, frame.f_globals, self._steps.running, _asked(running.facts))
+        running.local = self._changes.local
+        if tell:
+            running.facts += facts
+
+    def _hidden(self) -> bool:
+        """Whether what passes now only stands for tensors, whose reading would be recorded, or another thread of the
+        script may be changing them."""
+        if out_of_reach() or torch._C._get_tracing_state() is not None:
+            return True
+        return threading.active_count() > 1 and any(map(self._is_users, _other_threads()))
+
+    def _is_users(self, frame: FrameType | None) -> bool:
+        while frame is not None:
+            if self.session.frames.is_user(frame.f_code.co_filename):
+                return True
+            frame = frame.f_back
+        return False
 
     def reached(self, frame: FrameType, line: int) -> None:
         running = self._running[-1] if self._running else None
@@ -133,15 +178,18 @@ class Storyteller(Observer):
 
     def _begin(self, running: _Running, frame: FrameType, found: Any, first: int, last: int) -> None:
         self._error = ""
-        running.statement, running.line = found, first
+        running.statement, running.line, running.enabled = found, first, torch.is_grad_enabled()
         path = frame.f_code.co_filename
         if not self._wanted.line_fits(first):
             running.place, self._stale = None, True
             return
-        if self._stale or self._wanted.function:
-            scope = dict(frame.f_locals)
+        if (self._stale or self._wanted.function) and not self._hidden():
+            scope = _variables(frame)
             self._changes.look(names.around(frame, scope, self.session.frames), scope, frame.f_globals)
             running.local, self._stale = self._changes.local, False
+        if running.given is not None and not running.told:
+            code, running.told = running.code, True
+            self._folder.enter(getattr(code, "co_qualname", code.co_name), path, code.co_firstlineno, running.given)
         running.place = Statement(path, first, last, source.targets(path, first))
         self._changes.local = running.local
         self._folder.begin(path, first)
@@ -152,15 +200,18 @@ class Storyteller(Observer):
             running.facts, running.printed = [], []
             return
         facts, running.facts = running.facts, []
-        scope = dict(frame.f_locals)
+        if self._hidden():
+            self._stale, running.printed = True, []
+            self._folder.end(facts)
+            return
+        scope = _variables(frame)
         around = names.around(frame, scope, self.session.frames)
-        step = any(isinstance(fact, Stepped) for fact in facts)
+        step = self._steps.running or any(isinstance(fact, Stepped) for fact in facts)
         ends: list[Fact] = [fact for fact in facts if isinstance(fact, Raised)]
-        changed = self._changes.told(around, place, scope, frame.f_globals, step)
+        changed = self._changes.told(around, place, scope, frame.f_globals, step, _asked(facts))
         running.local = self._changes.local
-        if torch.is_grad_enabled() != self._enabled:
-            self._enabled = not self._enabled
-            changed.append(Mode(self._enabled))
+        if torch.is_grad_enabled() != running.enabled:
+            changed.append(Mode(not running.enabled))
         if running.printed:
             ends.insert(0, Printed("".join(running.printed), self._read(place, scope, frame.f_globals)))
             running.printed = []
@@ -181,10 +232,10 @@ class Storyteller(Observer):
 
     def _raise(self, running: _Running, frame: FrameType, text: str) -> None:
         """Only where it was raised first: it comes up through every function that it leaves."""
-        if text == self._error or running.place is None:
+        if text == self._error or running.place is None or self._hidden():
             return
         self._error = text
-        scope, states = dict(frame.f_locals), []
+        scope, states = _variables(frame), []
         reads = source.reads(Site(running.place.path, running.place.first, ""))
         for name in sorted(reads, key=len):
             one = names.value_of(name, scope, frame.f_globals)
@@ -200,9 +251,10 @@ class Storyteller(Observer):
         running = self._running[-1]
         self._finish(running, frame)
         self._running.pop()
-        if self._running or running.code.co_name != "<module>":
+        if running.told:
             self._folder.leave()
         self._changes.local = self._running[-1].local if self._running else {}
+        self._look_from(frame.f_back, tell=False)
         self._stale = self._stale or not self._running
 
     # what torch does
@@ -219,7 +271,7 @@ class Storyteller(Observer):
         return self._made
 
     def _made(self, call: TorchCall) -> None:
-        if self._running:
+        if self._running and not self._hidden():
             self._lineage.made(call)
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
@@ -227,11 +279,8 @@ class Storyteller(Observer):
         ways = {way.leaf: way for way in lineage.ways(call, named, self._name)}
         leaves = self._changes.in_order(ways)
         reached = {id(leaf) for leaf in call.leaves}
-        missed = [
-            self._name(one) or name
-            for name, one in named
-            if one.is_leaf and one.requires_grad and id(one) not in reached and call.accumulates
-        ]
+        self._reached |= reached
+        missed = [self._name(one) or name for name, one in named if call.accumulates and self._is_missed(one, reached)]
         self._asked = Asked(
             call.number,
             call.request,
@@ -244,6 +293,12 @@ class Storyteller(Observer):
             tuple(dict.fromkeys(missed))[:_MISSED],
             lineage.spent(call, named),
         )
+
+    def _is_missed(self, tensor: Tensor, reached: set[int]) -> bool:
+        """Whether a leaf may have been expected: it is some optimizer's, or no call has reached it so far."""
+        if not tensor.is_leaf or not tensor.requires_grad or id(tensor) in reached:
+            return False
+        return self.session.owned(tensor) or id(tensor) not in self._reached
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if self._running:
@@ -258,6 +313,30 @@ class Storyteller(Observer):
     def _hear(self, text: str) -> None:
         if self._running:
             self._running[-1].printed.append(text)
+
+
+def _spare_dynamo() -> None:
+    """Has torch.compile leave alone what runs in a trace function: that is not the user's to be compiled."""
+    dynamo: Any = torch._C._dynamo.eval_frame
+    if hasattr(dynamo, "set_code_exec_strategy"):  # not before PyTorch 2.7
+        skip = dynamo._FrameExecStrategy(dynamo._FrameAction.SKIP, dynamo._FrameAction.SKIP)
+        for code in callbacks():
+            dynamo.set_code_exec_strategy(code, skip)
+
+
+def _variables(frame: FrameType) -> dict[str, Any]:
+    """The variables of the frame that is traced: `sys.settrace` writes back what its dictionary of locals holds, which
+    therefore must not be emptied."""
+    return dict(frame.f_locals) if sys.version_info < (3, 12) else names.variables(frame)
+
+
+def _other_threads() -> list[FrameType]:
+    own = threading.get_ident()
+    return [frame for thread, frame in sys._current_frames().items() if thread != own]
+
+
+def _asked(facts: Sequence[Fact]) -> bool:
+    return any(isinstance(fact, Asked) for fact in facts)
 
 
 def _plain(tensor: Tensor) -> str:

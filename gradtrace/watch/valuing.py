@@ -16,13 +16,14 @@ def value(tensor: torch.Tensor) -> Value:
     shape, dtype, device = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), str(tensor.device)
     if not _readable(tensor):
         return Value(shape, dtype, device)
-    with torch.no_grad():
-        plain = tensor.detach()
-        if tensor.numel() <= _SMALL:
-            return _whole(plain, shape, dtype, device)
-        if plain.is_complex():
-            return Value(shape, dtype, device)
-        return _extent(plain, shape, dtype, device)
+    try:
+        with torch.no_grad():
+            plain = tensor.detach()
+            if tensor.numel() <= _SMALL:
+                return _whole(plain, shape, dtype, device)
+            return Value(shape, dtype, device) if plain.is_complex() else _extent(plain, shape, dtype, device)
+    except (RuntimeError, NotImplementedError):  # what is left over from a transform, or of a dtype without arithmetic
+        return Value(shape, dtype, device)
 
 
 def _readable(tensor: torch.Tensor) -> bool:

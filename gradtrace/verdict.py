@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from gradtrace import rules, silence, streams
@@ -39,9 +39,9 @@ class Verdict:
         elif settings.baseline is not None:
             self._baseline = Baseline.read(settings.baseline)
 
-    def judge(self) -> Judge:
+    def judge(self, without: Collection[str] = ()) -> Judge:
         """A judge with the rules and levels that are wanted."""
-        wanted = [rule() for rule in rules.all_rules() if self._settings.wants(rule.id)]
+        wanted = [rule() for rule in rules.all_rules() if self._settings.wants(rule.id) and rule.id not in without]
         return Judge(wanted, self._settings.levels)
 
     def report(self, judge: Judge, run: Run, calls: int, steps: int) -> Report:

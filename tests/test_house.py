@@ -24,6 +24,7 @@ FLOORS = {
     "__main__": 8,
     "cli": 7,
     "check": 6,
+    "pytest_plugin": 6,
     "follow": 6,
     "pictures": 6,
     "run": 5,
@@ -53,6 +54,7 @@ OUTSIDE = {
     "tomli": ("gradtrace.config",),
     "graphviz": ("gradtrace.renderers.dot",),
     "typer": ("gradtrace.cli",),
+    "pytest": ("gradtrace.pytest_plugin",),
 }
 
 

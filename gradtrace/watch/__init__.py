@@ -59,7 +59,8 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
 class Watch:
     """Watches this thread's use of torch from entry to exit.
 
-    `user_roots` are directories of the user's code that lie inside a library's; `stop_after` ends the run after so many
+    `user_roots` are directories of the user's code that lie inside a library's, `launchers` files that run it and are none
+    of it; `stop_after` ends the run after so many
     optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `story` follows each
     statement.
     """
@@ -69,12 +70,13 @@ class Watch:
         listener: Callable[[Event], None],
         *,
         user_roots: Iterable[str] = (),
+        launchers: Iterable[str] = (),
         stop_after: int | None = None,
         snapshots: Snapshots | None = None,
         story: Storyteller | None = None,
         debug: bool = False,
     ) -> None:
-        session = self._session = Session(listener, Frames(user_roots), debug)
+        session = self._session = Session(listener, Frames(user_roots, launchers), debug)
         cuts = Cuts(session)
         self._steps = Steps(session, stop_after)
         if snapshots is not None:

@@ -33,13 +33,14 @@ def _library_roots() -> set[str]:
 class Frames:
     """Turns a live frame into a `Stack`, quickly where the same calls come again.
 
-    `user_roots` are directories that hold the user's code even though they lie inside a library directory.
+    `user_roots` are directories that hold the user's code even though they lie inside a library directory; `launchers`
+    are files that are none of it, though they look like it: of who runs the user's code.
     """
 
-    def __init__(self, user_roots: Iterable[str] = ()) -> None:
+    def __init__(self, user_roots: Iterable[str] = (), launchers: Iterable[str] = ()) -> None:
         self._user_roots = tuple(os.path.abspath(root) + os.sep for root in user_roots)
         self._library_roots = tuple(_library_roots())
-        self._users: dict[str, bool] = {}
+        self._users: dict[str, bool] = dict.fromkeys(launchers, False)
         self._stacks: dict[tuple[int, ...], Stack] = {}
         # keeps the code objects alive whose ids stand in the keys
         self._codes: dict[int, CodeType] = {}

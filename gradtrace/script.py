@@ -10,6 +10,7 @@ ended comes back as an `Ended`; an uncaught exception has then been printed as p
 from __future__ import annotations
 
 import builtins
+import gc
 import io
 import linecache
 import os
@@ -67,7 +68,7 @@ class Program:
         process = os.getpid()
         main = self._enter()
         with _exit_announced(at_exit):
-            with watching:
+            with watching, _frozen_heap():
                 error = self._attempt(main)
             ended = Ended("finished") if error is None else _ended_by(error)
         if os.getpid() != process:
@@ -93,6 +94,17 @@ class Program:
         except BaseException as error:  # noqa: BLE001 - the script may end by anything
             return error
         return None
+
+
+@contextmanager
+def _frozen_heap() -> Iterator[None]:
+    """What was there before the script is left out of its garbage collections, which would cost it a tenth of a second
+    each."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:

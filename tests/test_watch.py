@@ -178,7 +178,7 @@ class TestErrorsOfOurs:
         "cuts.Cuts._plain",
         "growth.GrowthWatcher._look",
         "backward.BackwardCall.__init__",
-        "backward.BackwardCall._finish",
+        "backward.BackwardCall.finish",
         "session.Session.own",
     )
 

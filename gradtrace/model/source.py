@@ -136,6 +136,7 @@ def passed(site: Site, option: str) -> str:
     return ast.unparse(words[0]) if words else ""
 
 
+@lru_cache(maxsize=4096)  # asked for at every backward call
 def root_of(site: Site) -> str:
     """The user's expression for what `backward` or `grad` was asked of at `site`; empty where it cannot be told."""
     found = call(site, ("backward", "grad"))
@@ -337,6 +338,7 @@ def _ancestor(path: str, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast
     return at
 
 
+@lru_cache(maxsize=4096)  # asked for at every step
 def loop(path: str, line: int) -> Loop | None:
     """The innermost `for` or `while` around the statement on `line`, within the same function."""
     at: ast.AST | None = statement(path, line)

@@ -14,7 +14,7 @@ import torch
 import torch.autograd.graph
 
 from gradtrace.model.events import End, Event
-from gradtrace.watch import warning
+from gradtrace.watch import clearing, warning
 from gradtrace.watch.backward import Calls
 from gradtrace.watch.births import Births
 from gradtrace.watch.clips import Clips
@@ -103,6 +103,7 @@ class Watch:
             opened.enter_context(warning.placed())
             self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
             opened.enter_context(self._mode.overlooked())
+            opened.enter_context(clearing.watched(session, self._mode, self._observers))
             self._open = opened.pop_all()
         _watching.append(self)
         return self

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -40,7 +43,8 @@ class Calls:
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             if self._active or out_of_reach() or not self._session.in_watched_thread():
                 return engine(t_outputs, *args, **kwargs)
-            call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
+            with _uncollected():
+                call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
             self._active = True
             error: BaseException | None = None
             try:
@@ -67,8 +71,7 @@ class Calls:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
         self._steps.failed(frame)
-        with torch._C.DisableTorchFunction():
-            return BackwardCall(self, self._session, frame, outputs, given)
+        return BackwardCall(self, self._session, frame, outputs, given)
 
     def remember_created(self, call: int, start: int, end: int) -> None:
         if end > start:
@@ -82,6 +85,19 @@ class Calls:
         low, high = min(numbers, default=0), max(numbers, default=-1)
         near = (one for one in self._session.created if one[1] <= high and one[2] > low)
         return {call for call, start, end in near if any(number in numbers for number in range(start, end))}
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """While open, no garbage is collected: thousands of nodes that are met in a walk would bring about whole
+    collections, which take a tenth of a second where torch.compile is loaded."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class BackwardCall:
@@ -108,8 +124,7 @@ class BackwardCall:
         found = walk.visit(roots)
         inputs = given.get("inputs") or ()
         self._visit = walk.restrict(found, inputs) if inputs else found
-        for told in calls.told_before:
-            session.guarded(told, self, frame, outputs)
+        session.tell(calls.told_before, self, frame, outputs)
         self._note_cuts(outputs if not roots else inputs)
         self._mark()
         self._prepare_leaves(frame)
@@ -124,7 +139,7 @@ class BackwardCall:
         """The sequence numbers of the nodes it ran through."""
         return {node._sequence_nr() for node in self._visit.nodes}
 
-    @property
+    @cached_property
     def nodes(self) -> Sequence[Any]:
         """The nodes that the call runs through, as far as they were walked."""
         return list(self._visit.nodes)
@@ -163,14 +178,9 @@ class BackwardCall:
         self._known = known
 
     def finish(self, error: BaseException | None) -> None:
-        with torch._C.DisableTorchFunction():
-            self._finish(error)
-
-    def _finish(self, error: BaseException | None) -> None:
         session = self._session
         self.reentries = reentries(self._visit, session, failed=error is not None)
-        for told in self._calls.told_after:
-            session.guarded(told, self, error)
+        session.tell(self._calls.told_after, self, error)
         end = session.sequence()
         session.trail.add(self.start, end, self.stack)
         self._own_mark.failed = error is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import torch
@@ -35,9 +36,23 @@ def find(node: Any, values: Values | None = None) -> Flaw | None:
     return look(node, dict(saved.tensors(node)) if values is None else values)
 
 
-def is_risky(kind: type) -> bool:
-    """Whether nodes of this type are those at which gradients become NaN or infinite."""
-    return kind.__name__ in _LOOKS or kind.__name__ in _RISKY or kind.__name__ in FRAGILE
+class Risk(Enum):
+    """Whether finite gradients become NaN or infinite at nodes of a type, while the loss is finite."""
+
+    NONE = auto()
+    #: by itself
+    OWN = auto()
+    #: where what it multiplies with is infinite, the result of another
+    FACTOR = auto()
+
+
+def risk(kind: type) -> Risk:
+    """The risk of nodes of this type."""
+    name = kind.__name__
+    if name == "MulBackward0":
+        return Risk.FACTOR
+    own = name in _LOOKS or name in _RISKY or name in FRAGILE
+    return Risk.OWN if own and name not in _LOUD else Risk.NONE
 
 
 def finite(tensor: torch.Tensor) -> bool:
@@ -221,9 +236,12 @@ FRAGILE = {
     ),
 }
 
+#: what fails here makes the loss NaN as well
+_LOUD = frozenset({"NativeLayerNormBackward0", "NativeBatchNormBackward0", "NativeGroupNormBackward0"})
+
 #: zero times infinity comes about here, too
 _RISKY = {
-    *("MulBackward0", "AcoshBackward0", "LogaddexpBackward0", "LogcumsumexpBackward0", "LgammaBackward0"),
+    *("AcoshBackward0", "LogaddexpBackward0", "LogcumsumexpBackward0", "LgammaBackward0"),
     *("NormBackward0", "NormBackward1", "LinalgVectorNormBackward0", "CdistBackward0", "DistBackward0"),
     *("SinhBackward0", "CoshBackward0", "CumprodBackward0", "SoftplusBackward0", "BinaryCrossEntropyBackward0"),
 }

@@ -83,7 +83,8 @@ class Purse:
     @property
     def fresh(self) -> bool:
         """No step has used some of it."""
-        return any(not self.spent(call) for call in self.calls)
+        group = self.group
+        return not all(not group.isdisjoint(call.taken) for call in self.calls)
 
     def spent(self, call: Call) -> bool:
         return not self.group.isdisjoint(call.taken)
@@ -161,7 +162,7 @@ class Ledger(Observer):
         site = (call.stack, call.root, frozenset(groups.values()))
         if len(set(groups.values())) > 1:
             own.kinship = self._study(site, call.nodes, groups)
-        own.heard |= any(type(node).__name__.startswith("BackwardHook") for node in call.nodes[:_MOST])
+        own.heard |= any(kind.__name__.startswith("BackwardHook") for kind in set(map(type, call.nodes[:_MOST])))
 
     def _study(self, site: tuple[Any, ...], nodes: Sequence[Any], groups: dict[int, Group]) -> Kinship:
         known = self._studied[site]
@@ -285,6 +286,12 @@ class Ledger(Observer):
         purse = self._purses.get(id(call.args[0]))
         if purse is not None and (purse.calls or purse.clip is not None):
             self._clear(purse, call.frame)
+
+    def after_zero_grad(self, tensors: Iterable[Tensor], frame: FrameType) -> None:
+        for tensor in tensors:
+            purse = self._purses.get(id(tensor))
+            if purse is not None and (purse.calls or purse.clip is not None):
+                self._clear(purse, frame)
 
     def _zeroed(self, call: TorchCall) -> None:
         for tensor in tensors_in(call.args[:1]):
@@ -470,9 +477,10 @@ class _Found:
 
     def add(self, purse: Purse, grad: Tensor, key: int) -> None:
         new = [call for call in purse.calls if key not in call.taken]
-        self.new.update((call.number, call) for call in new)
         now = state(grad)
         if new:
+            for call in new:
+                self.new[call.number] = call
             self.stale |= len(new) < len(purse.calls)
         elif purse.calls and now == purse.seen:
             self.old = True

@@ -34,12 +34,7 @@ class Mode(TorchFunctionMode):
         #: height of the stack of modes that we left
         self._left_at: int | None = None
         steps.on_inside = self.stand_aside
-        self._of_function: dict[Any, list[Handler]] = defaultdict(list)
-        for one in observers:
-            for func, handler in one.functions().items():
-                self._of_function[func].append(handler)
-        self._of_nodes = [told for one in observers if (told := one.made_nodes())]
-        self._of_plain = [told for one in observers if (told := one.made_plain())]
+        self._told = _Told(observers)
 
     def __exit__(self, *error: Any) -> None:
         """Leaves the stack for good, wherever in it we are: a mode that the script entered and never left stays."""
@@ -56,13 +51,10 @@ class Mode(TorchFunctionMode):
         found = torch.overrides.has_torch_function
 
         def has_torch_function(args: Iterable[Any]) -> bool:
-            if torch.compiler.is_compiling() or _modes._get_current_function_mode() is not self:
+            if torch.compiler.is_compiling() or not self.on_top:
                 return found(args)
-            self.stand_aside(True)
-            try:
+            with self.aside():
                 return found(args)
-            finally:
-                self.stand_aside(False)
 
         torch.overrides.has_torch_function = has_torch_function
         try:
@@ -71,9 +63,23 @@ class Mode(TorchFunctionMode):
             if torch.overrides.has_torch_function is has_torch_function:
                 torch.overrides.has_torch_function = found
 
+    @property
+    def on_top(self) -> bool:
+        """No mode of anybody else's comes before ours, and we stand not aside."""
+        return _modes._get_current_function_mode() is self
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While open, nothing is seen. Only where the mode is on top."""
+        self.stand_aside(True)
+        try:
+            yield
+        finally:
+            self.stand_aside(False)
+
     def stand_aside(self, aside: bool) -> None:
         """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
-        if aside and _modes._get_current_function_mode() is self:
+        if aside and self.on_top:
             _modes._pop_mode()
             self._left_at = _modes._len_torch_function_stack()
         elif not aside and self._left_at == _modes._len_torch_function_stack():
@@ -86,32 +92,51 @@ class Mode(TorchFunctionMode):
             return func(*args, **kwargs)
         session = self._session
         before = session.sequence()
-        trail = session.trail
-        if before != trail.end:
+        if before != session.trail.end:
             # made where the mode does not reach, by a custom Function for one: the call that comes next is nearest
-            session.guarded(self._note, trail.end, before, sys._getframe(1))
+            session.guarded(self._note, session.trail.end, before, sys._getframe(1))
         try:
             out = func(*args, **kwargs)
         except BaseException as error:
-            self._tell_failure(TorchCall(sys._getframe(1), func, args, kwargs, None, before, before), error)
+            call = TorchCall(sys._getframe(1), func, args, kwargs, None, before, before)
+            session.guarded(session.tell, self._told_failures, call, error)
             session.tidy(error)
             raise
         after = session.sequence()
-        handlers = self._of_function.get(func, ())
         if after != before:
-            session.guarded(self._note, before, after, sys._getframe(1))
-            handlers = (*handlers, *self._of_nodes) if self._of_nodes else handlers
-        elif type(out) is torch.Tensor and not out.requires_grad:
-            handlers = (*handlers, *self._of_plain)
-        if handlers:
             call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
-            for handler in handlers:
-                session.guarded(handler, call)
+            session.guarded(self._made, call)
+        elif handlers := self._told.of(func, type(out) is torch.Tensor and not out.requires_grad):
+            call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
+            session.guarded(session.tell, handlers, call)
         return out
+
+    def _made(self, call: TorchCall) -> None:
+        self._note(call.before, call.after, call.frame)
+        self._session.tell(self._told.of_nodes(call.func), call)
 
     def _note(self, start: int, end: int, frame: FrameType) -> None:
         self._session.trail.add(start, end, self._session.frames.stack(frame))
 
-    def _tell_failure(self, call: TorchCall, error: BaseException) -> None:
-        for told in self._told_failures:
-            self._session.guarded(told, call, error)
+
+class _Told:
+    """Who is to be told of which calls."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        by_function: defaultdict[Any, list[Handler]] = defaultdict(list)
+        for one in observers:
+            for func, handler in one.functions().items():
+                by_function[func].append(handler)
+        self._nodes = [told for one in observers if (told := one.made_nodes())]
+        self._plain = [told for one in observers if (told := one.made_plain())]
+        self._of_function = dict(by_function)
+        self._of_nodes = {func: [*handlers, *self._nodes] for func, handlers in by_function.items()}
+        self._of_plain = {func: [*handlers, *self._plain] for func, handlers in by_function.items()}
+
+    def of(self, func: Any, plain: bool) -> Sequence[Handler]:
+        """Of a call that made no nodes; `plain`: it gave a tensor that has no graph."""
+        return self._of_plain.get(func, self._plain) if plain else self._of_function.get(func, ())
+
+    def of_nodes(self, func: Any) -> Sequence[Handler]:
+        """Of a call that made nodes."""
+        return self._of_nodes.get(func, self._nodes)

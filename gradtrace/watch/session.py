@@ -104,6 +104,14 @@ class Session:
             self.excuse(error)
             return None
 
+    def tell(self, told: Iterable[Callable[..., None]], *args: Any) -> None:
+        """Tells several, within `guarded`: an error of one does not keep the others from hearing."""
+        for one in told:
+            try:
+                one(*args)
+            except Exception as error:  # noqa: BLE001, PERF203 - as above
+                self.excuse(error)
+
     def excuse(self, error: Exception) -> None:
         """Makes a remark of an error of ours."""
         if self.remarks:

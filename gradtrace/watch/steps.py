@@ -129,8 +129,7 @@ class Steps:
         uses = session.gradients.uses(parameters(optimizer))
         session.gradients.mark_used(parameters(optimizer), stack)
         session.gradients.settle()
-        for told in self.told_after:
-            session.guarded(told, optimizer, stack)
+        session.tell(self.told_after, optimizer, stack)
         session.emit(
             Step(
                 session.steps,

@@ -109,11 +109,10 @@ class Values(Observer):
         return self._ruined
 
     def _listen(self, run: _Run, whole: bool) -> None:
-        indices = [i for i, node in enumerate(run.nodes) if whole or _risky(type(node))]
-        for index in indices if whole else indices[:_MOST]:
-            node = run.nodes[index]
-            run.watched.add(node)
-            run.handles.append(node.register_hook(self._hook(index)))
+        nodes = run.nodes
+        for index in range(len(nodes)) if whole else _risky(nodes)[:_MOST]:
+            run.watched.add(nodes[index])
+            run.handles.append(nodes[index].register_hook(self._hook(index)))
 
     def _hook(self, index: int) -> Any:
         """Knows its node by number: a node that holds itself would never be freed."""
@@ -127,7 +126,7 @@ class Values(Observer):
         run = self._run
         if run is None:
             return
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with torch.no_grad():
             edges = tuple(k for k, grad in enumerate(inputs) if grad is not None and not flaws.finite(grad))
             if not edges:
                 return
@@ -199,13 +198,29 @@ class Values(Observer):
             self.session.emit(replace(event, scaled=self._scaled))
 
 
-_RISKY: dict[type, bool] = {}
+_RISKS: dict[type, flaws.Risk] = {}
 
 
-def _risky(kind: type) -> bool:
-    known = _RISKY.get(kind)
+def _risky(nodes: Sequence[Any]) -> Sequence[int]:
+    """Where in `nodes` finite gradients may become NaN or infinite under a finite loss."""
+    if all(_risk(kind) is not flaws.Risk.OWN for kind in set(map(type, nodes))):
+        return ()
+    return [index for index, node in enumerate(nodes) if _is_risky(node)]
+
+
+def _is_risky(node: Any) -> bool:
+    risk = _risk(type(node))
+    if risk is not flaws.Risk.FACTOR:
+        return risk is flaws.Risk.OWN
+    children = [child for child, _ in node.next_functions]
+    near = [*children, *(below for child in children if child is not None for below, _ in child.next_functions)]
+    return any(child is not None and _risk(type(child)) is flaws.Risk.OWN for child in near)
+
+
+def _risk(kind: type) -> flaws.Risk:
+    known = _RISKS.get(kind)
     if known is None:
-        known = _RISKY[kind] = flaws.is_risky(kind)
+        known = _RISKS[kind] = flaws.risk(kind)
     return known
 
 

@@ -88,22 +88,27 @@ def visit(roots: Iterable[Any]) -> Visit:
     found = Visit()
     nodes = found.nodes
     leaves: dict[Any, None] = {}
-    waiting: list[tuple[Any, Any]] = [(None, root) for root in roots]
+    waiting = list(roots)
+    # who uses each of those that wait
+    users: list[Any] = [None] * len(waiting)
     while waiting and len(nodes) < LIMIT:
-        user, node = waiting.pop()
+        user, node = users.pop(), waiting.pop()
         if node in nodes:
             continue
         if type(node) is ACCUMULATE:
             leaves[node] = None
             continue
-        mark = mark_of(node)
-        if mark is not None and not mark.retained:
-            found.old.append((user, node, mark))
-            continue
-        if mark is not None:
+        if marked := node.metadata.get(KEY):
+            mark = marked[0]
+            if not mark.retained:
+                found.old.append((user, node, mark))
+                continue
             found.kept.add(mark)
         nodes[node] = user
-        waiting += [(node, child) for child, _ in node.next_functions if child is not None]
+        for child, _ in node.next_functions:
+            if child is not None:
+                waiting.append(child)
+                users.append(node)
     found.leaves = [node.variable for node in leaves]
     found.whole = not waiting
     return found

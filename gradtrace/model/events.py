@@ -431,6 +431,8 @@ class FlatGradient:
     backward: Stack
     #: the operation is flat only where it is saturated: a ReLU, a clamp
     saturated: bool = False
+    #: it limits a term of the loss: sums and factors alone lie between it and the root
+    term: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from gradtrace.model.site import Site
 
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 _GROWING = ("append", "appendleft", "extend", "add", "insert", "push", "put", "update")
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -94,9 +95,9 @@ def loops_around(path: str, line: int) -> list[Loop]:
     found: list[Loop] = []
     at: ast.AST | None = statement(path, line)
     while at is not None and not isinstance(at, _FUNCTIONS):
-        if isinstance(at, (ast.For, ast.AsyncFor, ast.While)) and (at.lineno == line or _in_body(at, line)):
+        if isinstance(at, _LOOPS) and (at.lineno == line or _in_body(at, line)):
             found.insert(0, at)
-        at = _ancestor(path, at, (ast.For, ast.AsyncFor, ast.While, *_FUNCTIONS))
+        at = _ancestor(path, at, (*_LOOPS, *_FUNCTIONS))
     return found
 
 
@@ -224,7 +225,7 @@ def round_trips(site: Site) -> frozenset[str]:
     if around is None or found is None:
         return frozenset()
     later = [node for node in ast.walk(around) if isinstance(node, ast.stmt) and node.lineno >= found.lineno]
-    return reads(site) & frozenset().union(*(bound(replace(site, line=node.lineno)) for node in later))
+    return reads(site) & frozenset().union(*(bound(replace(site, line=node.lineno, column=None)) for node in later))
 
 
 def state_reads(site: Site) -> frozenset[str]:
@@ -234,7 +235,7 @@ def state_reads(site: Site) -> frozenset[str]:
     names = reads(site)
     state, containers = _state(site.path)
     for earlier in _function_statements(site):
-        at = replace(site, line=earlier.lineno)
+        at = replace(site, line=earlier.lineno, column=None)
         if (
             isinstance(earlier, ast.Assign)
             and found is not None
@@ -254,7 +255,7 @@ def stored(site: Site, attributes: Collection[str]) -> int | None:
     if made & set(attributes):
         return found.lineno
     for later in _function_statements(site):
-        at = replace(site, line=later.lineno)
+        at = replace(site, line=later.lineno, column=None)
         if later.lineno > found.lineno and bound(at) & set(attributes) and reads(at) & made:
             return later.lineno
     return None
@@ -268,12 +269,14 @@ def returned_by(site: Site) -> bool:
         return False
     made = bound(site)
     returns = (node for node in _function_statements(site) if isinstance(node, ast.Return))
-    return isinstance(found, ast.Return) or any(made & reads(replace(site, line=node.lineno)) for node in returns)
+    return isinstance(found, ast.Return) or any(
+        made & reads(replace(site, line=node.lineno, column=None)) for node in returns
+    )
 
 
 def opens_loop(site: Site) -> bool:
     """Whether the head of a loop stands at `site`."""
-    return isinstance(statement(site.path, site.line, site.column), (ast.For, ast.AsyncFor, ast.While))
+    return isinstance(statement(site.path, site.line, site.column), _LOOPS)
 
 
 def hands_on(site: Site) -> bool:
@@ -343,10 +346,10 @@ def loop(path: str, line: int) -> Loop | None:
     """The innermost `for` or `while` around the statement on `line`, within the same function."""
     at: ast.AST | None = statement(path, line)
     while at is not None:
-        at = _ancestor(path, at, (ast.For, ast.AsyncFor, ast.While, *_FUNCTIONS))
+        at = _ancestor(path, at, (*_LOOPS, *_FUNCTIONS))
         if isinstance(at, _FUNCTIONS):
             return None
-        if isinstance(at, (ast.For, ast.AsyncFor, ast.While)) and _in_body(at, line):
+        if isinstance(at, _LOOPS) and _in_body(at, line):
             return at
     return None
 
@@ -354,8 +357,23 @@ def loop(path: str, line: int) -> Loop | None:
 def guard(path: str, line: int) -> ast.If | None:
     """The innermost `if` around the statement on `line`, within the same loop."""
     found = statement(path, line)
-    at = _ancestor(path, found, (ast.If, ast.For, ast.AsyncFor, ast.While, *_FUNCTIONS)) if found else None
+    at = _ancestor(path, found, (ast.If, *_LOOPS, *_FUNCTIONS)) if found else None
     return at if isinstance(at, ast.If) else None
+
+
+def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
+    """The lines below `site` in its function that call one of `names`, or a function of the file that does, and that run
+    only where an `if` says so."""
+    found, index = statement(site.path, site.line, site.column), _index(site.path)
+    if found is None or index is None:
+        return []
+    calls = [node for node in index.parent if isinstance(node, ast.Call)]
+    direct = [_ancestor(site.path, node, _FUNCTIONS) for node in calls if _called(node) in names]
+    wanted = {*names, *(getattr(function, "name", "") for function in direct)} - {""}
+    here = _ancestor(site.path, found, _FUNCTIONS)
+    near = [node for node in calls if _called(node) in wanted and _ancestor(site.path, node, _FUNCTIONS) is here]
+    guards = [(node, _ancestor(site.path, node, (ast.If,))) for node in near]
+    return [node.lineno for node, at in guards if isinstance(at, ast.If) and at.lineno > site.line]
 
 
 def _in_body(node: Loop, line: int) -> bool:
@@ -365,6 +383,20 @@ def _in_body(node: Loop, line: int) -> bool:
 def in_loop(found: Loop, line: int) -> bool:
     """Whether `line` belongs to the loop's body."""
     return _in_body(found, line)
+
+
+def changes(path: str, expression: ast.expr) -> bool:
+    """Whether a variable or attribute in the expression is given values again: in a loop, or on several lines."""
+    named = {ast.unparse(node) for node in ast.walk(expression) if isinstance(node, (ast.Name, ast.Attribute))}
+    index = _index(path)
+    written = [
+        node
+        for node in (index.parent if index else ())
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node) in named
+    ]
+    return len(written) > 1 or any(_ancestor(path, node, _LOOPS) is not None for node in written)
 
 
 def kept_at(path: str, holder: str) -> int | None:
@@ -519,7 +551,9 @@ def set_before(site: Site, name: str) -> int | None:
     """The last line of the function around `site`, before that, which gives `name` a value without a gradient step."""
     before = (node for node in _around(site) if isinstance(node, ast.Assign) and node.lineno < site.line)
     lines = [
-        node.lineno for node in before if name in bound(replace(site, line=node.lineno)) and not _graded(node.value)
+        node.lineno
+        for node in before
+        if name in bound(replace(site, line=node.lineno, column=None)) and not _graded(node.value)
     ]
     return max(lines, default=None)
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeGuard
 
 from gradtrace.model import source
 from gradtrace.model.events import Contribution, Event, Step, Use
@@ -158,11 +159,16 @@ def _inside_loop_of(step: Stack, call: Stack) -> bool:
     return not deeper and (loop is None or source.in_loop(loop, theirs.line))
 
 
+def _is_remainder(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
+
+
 def _counter(stack: Stack) -> Stack:
-    """The `if` with a remainder in its test that decides whether the step is made."""
+    """The `if` with a remainder in its test that decides whether the step is made; the divisor must stay the same."""
     for depth, site in enumerate(stack):
         found = source.guard(site.path, site.line)
-        if found is not None and any(isinstance(node, ast.Mod) for node in ast.walk(found.test)):
+        divisors = [node.right for node in ast.walk(found.test) if _is_remainder(node)] if found is not None else []
+        if found is not None and divisors and not any(source.changes(site.path, one) for one in divisors):
             header = type(site)(site.path, found.lineno, site.function)
             return (header, *stack[depth + 1 :])
     return ()

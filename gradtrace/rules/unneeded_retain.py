@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from gradtrace.model import source
 from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.model.finding import Finding, Level
-from gradtrace.model.site import Stack
+from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
 
@@ -63,9 +63,12 @@ class UnneededRetain(Rule):
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}
+        #: the places that backward calls came through
+        self._ran: set[tuple[str, int]] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Backward):
+            self._ran.update(site.place for site in event.stack)
             self._follow(event)
         elif isinstance(event, Step):
             for line in self._lines.values():
@@ -98,7 +101,7 @@ class UnneededRetain(Rule):
         asked, request = f"{line.option}=True", expression(line.stack, line.root)
         if not line.by_itself and not line.by_others:
             message = f"{asked} keeps the graph of {request} in memory, but no later call uses it"
-            return self.finding(line.stack, message, f"leave {asked} out")
+            return self.finding(line.stack, message, f"leave {asked} out", level=self._level(line.stack[0]))
         if line.by_others or line.outlived < 2 or line.option != "retain_graph":
             return []
         return self.finding(
@@ -107,6 +110,12 @@ class UnneededRetain(Rule):
             f"{line.by_itself} were followed by another, but {line.outlived} graphs were held at a later step for nothing",
             "keep it for all but the last call of each turn: `retain_graph=i + 1 < n`",
         )
+
+    def _level(self, site: Site) -> Level:
+        """A call that did not come about in this run may need the graph in another."""
+        path = site.path
+        waiting = any((path, line) not in self._ran for line in source.conditional(site, ("backward", "grad")))
+        return Level.NOTE if waiting else self.level
 
 
 def _asked(event: Backward) -> tuple[Stack, str]:

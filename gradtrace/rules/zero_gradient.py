@@ -56,4 +56,6 @@ class ZeroGradient(Rule):
             f"{'it' if event.count == 1 else 'them'}",
             mend,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
+            # a margin that is kept, a constraint that is not violated
+            Level.NOTE if event.saturated and event.term else None,
         )

@@ -28,6 +28,10 @@ _FLAT = frozenset("SignBackward0 RoundBackward0 RoundBackward1 FloorBackward0 Ce
 #: derivative zero where they are saturated
 _CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 _SATURATED = "gradtrace: saturated"
+#: operations that put the terms of a loss together
+_SUMS = walk.VIEWS | frozenset(
+    f"{name}Backward{n}" for name in "Add Sub Rsub Mul Div Neg Mean Sum Stack Cat Where".split() for n in range(2)
+)
 #: looks at a parameter's gradient: the first ones, then ever more rarely
 _LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
 #: looks before a flat and before a saturated operation is called a fault
@@ -41,7 +45,7 @@ _NAMES = 6
 class _Zero:
     """A parameter whose gradient was zero each time it was looked at."""
 
-    __slots__ = ("backward", "calls", "name", "op", "paths", "saturated", "stack")
+    __slots__ = ("backward", "calls", "name", "op", "paths", "saturated", "stack", "term")
 
     def __init__(self, backward: Stack) -> None:
         self.backward = backward
@@ -52,6 +56,8 @@ class _Zero:
         self.op = ""
         self.stack: Stack = ()
         self.saturated = False
+        #: the operation limits a term of the loss: a margin, a constraint
+        self.term = False
 
 
 class FlatGradients(Observer):
@@ -82,19 +88,22 @@ class FlatGradients(Observer):
         if not wanted:
             return
         self._paths_left -= 1
-        open_leaves, flat = _reachable(walk.roots_of(outputs), set(call.nodes))
+        roots = walk.roots_of(outputs)
+        open_leaves, flat = _reachable(roots, set(call.nodes))
+        terms = _terms(roots, call.nodes)
         for key in wanted & open_leaves:
             del self._zero[key]
         for node in flat:
             behind, _ = _reachable([node], set(call.nodes), through=True)
             for key in (wanted - open_leaves) & behind:
-                self._explain(self._zero[key], node)
+                self._explain(self._zero[key], node, node in terms)
                 wanted.discard(key)
 
-    def _explain(self, zero: _Zero, node: Any) -> None:
+    def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
         zero.paths += 1
         zero.op, zero.stack = operation(node), self.session.trail.find(node._sequence_nr())
         zero.saturated |= type(node).__name__ not in _FLAT
+        zero.term = term
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if error is not None or not call.accumulates or not (self._calls_left or self._zero):
@@ -128,7 +137,9 @@ class FlatGradients(Observer):
             first = found[0]
             names = tuple(dict.fromkeys(zero.name for zero in found))[:_NAMES]
             self.session.emit(
-                FlatGradient(names, len(found), first.op, first.stack, first.calls, first.backward, first.saturated)
+                FlatGradient(
+                    names, len(found), first.op, first.stack, first.calls, first.backward, first.saturated, first.term
+                )
             )
 
 
@@ -144,6 +155,17 @@ def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:
         return not bool((out.detach() > 0).any())
     # what comes out unchanged lets its gradient through
     return given is not out and not bool((given.detach() == out.detach()).any())
+
+
+def _terms(roots: Sequence[Any], nodes: Sequence[Any]) -> set[Any]:
+    """The flat nodes whose results are only summed up and scaled on all ways to the roots."""
+    sums = {node for node in nodes if type(node).__name__ in _SUMS}
+    others = [node for node in nodes if node not in sums and not _is_flat(node)]
+    return set(_reachable(roots, sums)[1]).difference(_reachable(others, set(nodes))[1])
+
+
+def _is_flat(node: Any) -> bool:
+    return type(node).__name__ in _FLAT or bool(node.metadata.get(_SATURATED))
 
 
 def _reachable(roots: Sequence[Any], within: set[Any], through: bool = False) -> tuple[set[int], list[Any]]:
@@ -162,7 +184,7 @@ def _reachable(roots: Sequence[Any], within: set[Any], through: bool = False) ->
         seen.add(node)
         if type(node) is walk.ACCUMULATE:
             leaves.add(id(node.variable))
-        elif not through and (type(node).__name__ in _FLAT or node.metadata.get(_SATURATED)):
+        elif not through and _is_flat(node):
             flat.append(node)
         elif node in within:
             waiting += [child for child, _ in node.next_functions if child is not None]

@@ -44,20 +44,20 @@ class _Look:
     newest: int = -1
     #: numbers of the tensors' own nodes
     roots: set[int] = field(default_factory=set)
-    #: the old ones among the nodes below
+    #: the nodes below, and the old ones among them
+    seen: set[Any] = field(default_factory=set)
     nodes: set[Any] = field(default_factory=set)
 
     def add(self, root: Any, start: int) -> None:
         self.tensors += 1
         self.newest = max(self.newest, root._sequence_nr())
         self.roots.add(root._sequence_nr())
-        seen: set[Any] = set()
         waiting = [root]
-        while waiting and len(seen) < _NODES and len(self.nodes) < _NODES:
+        while waiting and len(self.seen) < walk.LIMIT and len(self.nodes) < _NODES:
             node = waiting.pop()
-            if node in seen or node in self.nodes or type(node) is walk.ACCUMULATE:
+            if node in self.seen or type(node) is walk.ACCUMULATE:
                 continue
-            seen.add(node)
+            self.seen.add(node)
             if node._sequence_nr() < start:
                 self.nodes.add(node)
             waiting += [child for child, _ in node.next_functions if child is not None]

@@ -219,6 +219,19 @@ BAD = {
 }
 
 GOOD = {
+    "a regulariser whose turn does not come in a short run": """
+        model = nn.Linear(4, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(6):
+            x = torch.randn(8, 4, requires_grad=True)
+            out = model(x)
+            opt.zero_grad()
+            out.pow(2).mean().backward(retain_graph=True)
+            if step % 16 == 15:
+                (slope,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+                slope.pow(2).sum().backward()
+            opt.step()
+    """,
     "two losses on one trunk": """
         trunk, a, b = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
         opt = torch.optim.Adam([*trunk.parameters(), *a.parameters(), *b.parameters()])

@@ -256,6 +256,7 @@ def follow(
         int, typer.Option(min=1, help="Iterations told of each loop, besides the first that differ from them.")
     ] = 1,
     package: Annotated[str | None, typer.Option(help="Follow the code of this installed package as well.")] = None,
+    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,
@@ -264,7 +265,7 @@ def follow(
     from gradtrace.follow import Plot, follow
     from gradtrace.run import Options
 
-    options = Options(words or [], module, steps=steps, output=output, color=color, debug=debug)
+    options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
     plot = Plot(function, _lines(lines), loops, package)
     ctx.obj.append(_Job(lambda: follow(options, plot), debug))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gradtrace import script
 from gradtrace.errors import ExitCode, no_such
+from gradtrace.model.chronicle import Chronicle
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Ended
-from gradtrace.model.folding import Folder
 from gradtrace.model.story import Story
 from gradtrace.output import Out
 from gradtrace.renderers.paper import Paper
@@ -18,7 +18,7 @@ from gradtrace.rules import Judge
 from gradtrace.run import Options, by_ending, by_itself
 
 #: what there is, and the renderer of each
-FORMATS = {"text": "story"}
+FORMATS = {"text": "story", "json": "story_json"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +45,20 @@ def follow(options: Options, plot: Plot) -> int:
     from gradtrace.watch.story import Storyteller, Wanted
 
     render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.{FORMATS[kind]}").render
-    judge, folder = Judge(), Folder(plot.loops)
-    teller = Storyteller(folder, Wanted(plot.function, plot.lines))
-    listener = _told_of_findings(judge, folder)
+    judge, chronicle = Judge(), Chronicle(plot.loops)
+    teller = Storyteller(chronicle, Wanted(plot.function, plot.lines))
+    listener = _told_of_findings(judge, chronicle)
     watch = Watch(listener, user_roots=roots, stop_after=options.steps, story=teller, debug=options.debug)
 
     def finish(ended: Ended) -> int:
-        story = folder.story(program.name, ended, judge.findings, watch.remarks)
+        story = chronicle.story(program.name, ended, judge.findings, watch.remarks)
         out.write(render(story, out.paper))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
     return finish(program.run(watch, by_itself(finish)))
 
 
-def _told_of_findings(judge: Judge, folder: Folder) -> Callable[[Event], None]:
+def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:
     """Judges each event, and says at once which step of the story a new finding belongs to."""
     known: set[tuple[str, str, int]] = set()
 
@@ -67,6 +67,6 @@ def _told_of_findings(judge: Judge, folder: Folder) -> Callable[[Event], None]:
         for finding in judge.findings:
             if finding.place not in known:
                 known.add(finding.place)
-                folder.found(finding)
+                chronicle.found(finding)
 
     return see

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -202,3 +203,24 @@ def test_lines_that_are_none(gradtrace, lines: str) -> None:
     done = gradtrace.here("follow", f"--lines={lines}", gradtrace.write("import torch"))
     assert done.status == 2
     assert "give a line or a range, as in 12 or 20-40" in done.err
+
+
+def test_json_gives_every_step_with_its_facts(gradtrace) -> None:
+    gradtrace.write("import torch\nx = torch.tensor([float('nan')], requires_grad=True)\n(x * 2).sum().backward()\n")
+    done = gradtrace.here("follow", "-o", "story.json", "train.py")
+    document = json.loads((gradtrace.directory / "story.json").read_text())
+    assert (done.status, document["format"], document["ended"]) == (0, "gradtrace.story", "finished")
+    made, asked = document["items"][1:]
+    assert (made["line"], made["source"][:15]) == (2, "x = torch.tenso")
+    assert made["facts"][0]["kind"] == "made"
+    assert made["facts"][0]["value"]["numbers"] == ["nan"]
+    kinds = [fact["kind"] for fact in asked["facts"]]
+    assert kinds == ["asked", "graded"]
+    assert asked["facts"][1] | {"after": None} == {
+        "kind": "graded",
+        "name": "x",
+        "change": "new",
+        "before": None,
+        "after": None,
+    }
+    assert asked["facts"][1]["after"]["text"] == "[2.0]"

@@ -467,6 +467,17 @@ def functions(path: str) -> list[tuple[ast.AST, str]]:
     return [(node, getattr(holder, "name", "")) for node, holder in holders]
 
 
+def function_lines(path: str, line: int) -> tuple[int, int] | None:
+    """The first and last line of the function whose `def`, or decorator, stands on a line."""
+    index = _index(path)
+    for node in index.parent if index else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            heads = (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
+            if line in heads:
+                return min(heads), node.end_lineno or node.lineno
+    return None
+
+
 def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
     """The line of the only `return` of the function defined on `line` (or decorated there), and the expressions that it
     returns."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from gradtrace.model.chronicle import is_head, steps_of
 from gradtrace.model.finding import Finding, Level
-from gradtrace.model.folding import is_head, steps_of
 from gradtrace.model.story import Call, Chapter, Item, Iteration, Loop, Step, Story, asks, chapters
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.telling import of_finding, of_series, of_step
@@ -51,7 +51,7 @@ class _Page:
             items = [item for item in chapter.items if self._is_worth(item)]
             if not items:
                 continue
-            if chapter.kind and chapter.kind != "loop":
+            if chapter.kind and chapter.kind != "loop" and not all(isinstance(item, Loop) for item in items):
                 self._title(" ".join([_TITLES.get(chapter.kind, chapter.kind), chapter.title]).strip(), depth)
             self._items(items, depth)
 

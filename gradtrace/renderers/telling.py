@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from gradtrace.model.finding import Finding
@@ -97,8 +98,15 @@ def listed(names: Sequence[str], total: int = 0, noun: str = "leaf", last: str =
         owners.setdefault(owner if dot else name, []).append(name)
     if total > len(names) or (len(owners) > _NAMES and total > _NAMES):
         return f"{count(total, noun)} ({', '.join(list(owners)[:2])}, …)"
-    groups = [[f"{len(many)} parameters of {owner}"] if len(many) > 2 else many for owner, many in owners.items()]
+    groups = [[f"{len(many)} parameters of {_owner(many)}"] if len(many) > 2 else many for many in owners.values()]
     return _joined([name for group in groups for name in group], last)
+
+
+def _owner(names: Sequence[str]) -> str:
+    """What all of these parameters are in: `trainer.disc`."""
+    paths = [name.split(".")[:-1] for name in names]
+    shared = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+    return ".".join(parts[0] for parts in shared)
 
 
 def _joined(words: Sequence[str], last: str = "and") -> str:
@@ -179,14 +187,14 @@ def _nature(fact: Made) -> str:
 
 
 def _cut(fact: Made) -> str:
-    sources = f" {_joined(fact.cut_from[:_NAMES])}" if fact.cut_from else ""
+    sources = f" from {_joined(fact.cut_from[:_NAMES])}" if fact.cut_from else ""
     match fact.cut:
         case "no_grad":
-            return f"computed from{sources} while gradients were off"
+            return f"computed{sources} while gradients were off"
         case "not differentiable":
-            return f"computed from{sources} by an operation that has no gradient"
+            return f"computed{sources} by an operation that has no gradient"
         case _:
-            return f"cut off{' from' * bool(sources)}{sources} by {fact.cut}"
+            return f"cut off{sources} by {fact.cut}"
 
 
 def _formula(fact: Made) -> str:

@@ -1,4 +1,4 @@
-"""Follows the user's code statement by statement and tells a `Folder` what each of them changed.
+"""Follows the user's code statement by statement and tells a `Chronicle` what each of them changed.
 
 Each statement ends when the next one in its function begins. Then the tensors that the user's code can name are looked
 at, and what is not as it was at the last look is put down to the statement.
@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from gradtrace.model import source
-from gradtrace.model.folding import Folder
+from gradtrace.model.chronicle import Chronicle
 from gradtrace.model.site import Site, Stack
 from gradtrace.model.story import Asked, Fact, Left, Mode, Printed, Raised, Stepped
 from gradtrace.script import StopRun
@@ -75,8 +75,8 @@ class Wanted:
 class Storyteller(Observer):
     """An observer of torch, and the listener of what runs."""
 
-    def __init__(self, folder: Folder, wanted: Wanted) -> None:
-        self._folder = folder
+    def __init__(self, chronicle: Chronicle, wanted: Wanted) -> None:
+        self._chronicle = chronicle
         self._wanted = wanted
         self._running: list[_Running] = []
         #: the last look may be older than the statement that begins
@@ -189,10 +189,10 @@ class Storyteller(Observer):
             running.local, self._stale = self._changes.local, False
         if running.given is not None and not running.told:
             code, running.told = running.code, True
-            self._folder.enter(getattr(code, "co_qualname", code.co_name), path, code.co_firstlineno, running.given)
+            self._chronicle.enter(getattr(code, "co_qualname", code.co_name), path, code.co_firstlineno, running.given)
         running.place = Statement(path, first, last, source.targets(path, first))
         self._changes.local = running.local
-        self._folder.begin(path, first)
+        self._chronicle.begin(path, first)
 
     def _finish(self, running: _Running, frame: FrameType) -> None:
         place, running.place = running.place, None
@@ -202,7 +202,7 @@ class Storyteller(Observer):
         facts, running.facts = running.facts, []
         if self._hidden():
             self._stale, running.printed = True, []
-            self._folder.end(facts)
+            self._chronicle.end(facts)
             return
         scope = _variables(frame)
         around = names.around(frame, scope, self.session.frames)
@@ -215,7 +215,7 @@ class Storyteller(Observer):
         if running.printed:
             ends.insert(0, Printed("".join(running.printed), self._read(place, scope, frame.f_globals)))
             running.printed = []
-        self._folder.end([*(fact for fact in facts if not isinstance(fact, Raised)), *changed, *ends])
+        self._chronicle.end([*(fact for fact in facts if not isinstance(fact, Raised)), *changed, *ends])
 
     @staticmethod
     def _read(place: Statement, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> tuple[str, ...]:
@@ -252,7 +252,7 @@ class Storyteller(Observer):
         self._finish(running, frame)
         self._running.pop()
         if running.told:
-            self._folder.leave()
+            self._chronicle.leave()
         self._changes.local = self._running[-1].local if self._running else {}
         self._look_from(frame.f_back, tell=False)
         self._stale = self._stale or not self._running

@@ -111,7 +111,7 @@ class _OpenStep:
     calls: list[Call] = field(default_factory=list)
 
 
-class Folder:
+class Chronicle:
     """Takes the story in as it happens. `loops` is how many turns of each loop are shown in any case."""
 
     def __init__(self, loops: int = 1) -> None:
@@ -273,7 +273,8 @@ class Folder:
         """The step that shows a finding: where it was found, else the first at its line; 0 where there is none."""
         key: Key = finding.rule, *finding.site.place
         known = (number for number, keys in self._placed.items() if key in keys and number in steps)
-        there = (number for number, step in steps.items() if (step.path, step.line) == _statement(finding))
+        path, first, last = _lines_of(finding)
+        there = (number for number, step in steps.items() if step.path == path and first <= step.line <= last)
         return next(known, 0) or next(there, 0)
 
 
@@ -281,6 +282,12 @@ def _statement(finding: Finding) -> tuple[str, int]:
     """The file and the first line of the statement at which a finding is."""
     found = source.statement(finding.site.path, finding.site.line)
     return finding.site.path, found.lineno if found is not None else finding.site.line
+
+
+def _lines_of(finding: Finding) -> tuple[str, int, int]:
+    """The file and the lines at which a finding may be told: of a function's decorator those of the whole function."""
+    path, line = _statement(finding)
+    return path, *(source.function_lines(path, finding.site.line) or (line, line))
 
 
 def _folded(turns: _Turns) -> Loop:

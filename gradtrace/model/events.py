@@ -390,7 +390,7 @@ class Unreached:
     #: no parameter of the optimizer received a gradient
     all: bool = False
     #: a sign that this is meant to be: "picked" (others of the same list are used), "library" (a library made the
-    #: module), "evaluating" (it is in evaluation mode)
+    #: module), "evaluating" (it is in evaluation mode), "loaded" (a state was loaded into it)
     excuse: str = ""
 
 

@@ -363,7 +363,7 @@ def guard(path: str, line: int) -> ast.If | None:
 
 def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
     """The lines below `site` in its function that call one of `names`, or a function of the file that does, and that run
-    only where an `if` says so."""
+    only where an `if` says so. A scheduler's `step` is another matter."""
     found, index = statement(site.path, site.line, site.column), _index(site.path)
     if found is None or index is None:
         return []
@@ -371,7 +371,8 @@ def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
     direct = [_ancestor(site.path, node, _FUNCTIONS) for node in calls if _called(node) in names]
     wanted = {*names, *(getattr(function, "name", "") for function in direct)} - {""}
     here = _ancestor(site.path, found, _FUNCTIONS)
-    near = [node for node in calls if _called(node) in wanted and _ancestor(site.path, node, _FUNCTIONS) is here]
+    meant = [node for node in calls if _called(node) in wanted and "sched" not in ast.unparse(node.func)]
+    near = [node for node in meant if _ancestor(site.path, node, _FUNCTIONS) is here]
     guards = [(node, _ancestor(site.path, node, (ast.If,))) for node in near]
     return [node.lineno for node, at in guards if isinstance(at, ast.If) and at.lineno > site.line]
 

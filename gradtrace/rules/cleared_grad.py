@@ -30,6 +30,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from gradtrace.model import source
 from gradtrace.model.events import End, Event, Fed, Given, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
@@ -83,9 +84,12 @@ class ClearedGrad(Rule):
 
     def __init__(self) -> None:
         self._of: dict[int, _Optimizer] = {}
+        #: the places that steps came through
+        self._ran: set[tuple[str, int]] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Fed):
+            self._ran.update(site.place for site in event.stack)
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
         elif isinstance(event, Unstepped):
             return self._unstepped(event)
@@ -210,7 +214,13 @@ class ClearedGrad(Rule):
             f"the gradients of {_loss(one)} are computed {event.calls} times, but the `{event.optimizer}` that holds "
             f"{leaves_of(one)} never makes a step",
             "call step() of that optimizer after this backward call",
+            level=self._level(one.stack),
         )
+
+    def _level(self, stack: Stack) -> Level:
+        """A step whose turn did not come in this run may be that of this optimizer."""
+        later = ((site.path, line) for site in stack for line in source.conditional(site, ("step",)))
+        return self.level if self._ran.issuperset(later) else Level.NOTE
 
 
 def _line(one: Given) -> _Line:

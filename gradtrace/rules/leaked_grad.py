@@ -56,11 +56,11 @@ _AFTER, _TOGETHER = 2, 3
 _CLIPPED = 3
 #: names that people give to networks which judge others and have a loss of their own
 _JUDGE = re.compile(
-    r"disc|critic|crit\b|value|baseline|advers|judge|\bnet_?d\b|\bd_?net\b|(^|[._])d([._\[]|$)|(^|[._])[dvq]f?\d?([._\[]|$)|q_?net",
+    r"disc|critic|crit\b|value|baseline|advers|judge|\bnet_?d\b|\bd_?net\b|^(self\.|agent\.|ac\.)?[dvq]f?_?\d?([._\[]|$)|q_?net",
     re.IGNORECASE,
 )
-_DISCRIMINATOR = re.compile(r"disc|critic|(^|[._])d_?loss|loss_?d(_|$)|err_?d", re.IGNORECASE)
-_GENERATOR = re.compile(r"gen|(^|[._])g_?loss|loss_?g(_|$)|err_?g", re.IGNORECASE)
+_DISCRIMINATOR = re.compile(r"disc(rim\w*)?([._]|$)|critic|(^|[._])d_?loss|loss_?d(_|$)|err_?d", re.IGNORECASE)
+_GENERATOR = re.compile(r"gen(erator)?([._]|$)|(^|[._])g_?loss|loss_?g(_|$)|err_?g", re.IGNORECASE)
 _TARGET = re.compile(
     r"target|teacher|(^|[._])ema|momentum|(^|[._])old|(^|[._])ref(erence)?([._]|$)|shadow", re.IGNORECASE
 )
@@ -128,7 +128,7 @@ class LeakedGrad(Rule):
         if not one.foreign or one.feeds:
             return []
         own = next((other for other in reversed(step.given) if not other.foreign and other.stack != one.stack), None)
-        judge = any(_JUDGE.search(name) for name in one.leaves)
+        judge = bool(one.leaves) and all(_JUDGE.search(name) for name in one.leaves)
         if own is None or any(number < own.call for _, number in one.taken) or not (judge or one.weighs):
             return []
         if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):

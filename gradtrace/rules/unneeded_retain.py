@@ -113,9 +113,8 @@ class UnneededRetain(Rule):
 
     def _level(self, site: Site) -> Level:
         """A call that did not come about in this run may need the graph in another."""
-        path = site.path
-        waiting = any((path, line) not in self._ran for line in source.conditional(site, ("backward", "grad")))
-        return Level.NOTE if waiting else self.level
+        later = ((site.path, line) for line in source.conditional(site, ("backward", "grad")))
+        return self.level if self._ran.issuperset(later) else Level.NOTE
 
 
 def _asked(event: Backward) -> tuple[Stack, str]:

@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -17,7 +17,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
-from gradtrace.watch.observer import Observer
+from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.session import Session
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
@@ -60,6 +60,19 @@ class Births(Observer):
         self._born: dict[int, Birth] = {}
         self._optimizers: dict[int, Made] = {}
         self._count = 0
+        #: parameters that a state was loaded into: weights that come from elsewhere may be meant to stay
+        self._loaded: set[int] = set()
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {torch.Tensor.copy_: self._copied}
+
+    def _copied(self, call: TorchCall) -> None:
+        if isinstance(call.args[0], torch.nn.Parameter) and len(self._loaded) < _MOST:
+            self._loaded.add(id(call.args[0]))
+
+    def is_loaded(self, key: int) -> bool:
+        """Whether values were copied into the parameter with this `id()`."""
+        return key in self._loaded
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -313,7 +313,7 @@ class Reach(Observer):
                 suspect.used or suspect.off,
                 cut,
                 len(group.suspects) == len(group.members),
-                self._excuse(group, root, birth, path),
+                self._excuse(group, first, root, birth, path),
             )
         )
 
@@ -325,13 +325,15 @@ class Reach(Observer):
     def _path(group: _Group, key: int, root: str) -> list[str]:
         return group.holders.above(group.holders.names.get(key, root))
 
-    def _excuse(self, group: _Group, root: str, birth: Birth | None, path: list[str]) -> str:
+    def _excuse(self, group: _Group, key: int, root: str, birth: Birth | None, path: list[str]) -> str:
         modules = group.holders.modules
         above = next((name for name in reversed(path) if root.startswith(f"{name}.") and name != root), "")
         if above and modules[above].container:
             return "picked"
         if birth is None or not birth.own:
             return "library"
+        if self._births.is_loaded(key):
+            return "loaded"
         return "evaluating" if path and not modules[path[-1]].training else ""
 
 

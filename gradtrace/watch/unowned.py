@@ -67,14 +67,13 @@ class Unowned(Observer):
         self._candidates: dict[Hashable, _Candidate] = {}
         #: parameters that somebody else takes care of
         self._meant: set[int] = set()
-        self._loaded: set[int] = set()
         #: parameters of networks whose results others are compared with
         self._measuring: set[int] = set()
         self._holders = Holders()
         self._searches_left = self._studies_left = _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
-        return {Tensor.grad.__get__: self._read, Tensor.copy_: self._copied}  # type: ignore[union-attr]
+        return {Tensor.grad.__get__: self._read}  # type: ignore[union-attr]
 
     def _read(self, call: TorchCall) -> None:
         """The user's own code takes the gradient: an update by hand, a log."""
@@ -84,11 +83,6 @@ class Unowned(Observer):
             text = source.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
             if "None" not in text and "zero_" not in text:
                 self._leave(id(call.args[0]))
-
-    def _copied(self, call: TorchCall) -> None:
-        """A state is loaded: weights that come from elsewhere may be meant to stay."""
-        if isinstance(call.args[0], torch.nn.Parameter) and len(self._loaded) < 64 * _MANY:
-            self._loaded.add(id(call.args[0]))
 
     def _leave(self, key: int) -> None:
         self._candidates.pop(key, None)
@@ -215,7 +209,7 @@ class Unowned(Observer):
         if one.root and self._has_owned(one.root):
             # left out of the optimizer by choice, unless it was made afterwards
             return "late" if birth and one.made and birth.optimizers >= one.made.order else ""
-        if one.key in self._loaded or self._measures(one):
+        if self._births.is_loaded(one.key) or self._measures(one):
             return ""
         if not one.root and self._holders.above(name):
             return "hidden"

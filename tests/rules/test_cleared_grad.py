@@ -135,6 +135,20 @@ BAD = {
 }
 
 GOOD = {
+    "first_step_beyond_the_run": """
+        def train_step(step, x, start=500):
+            fake = gen(torch.randn(5, 2))
+            g_opt.zero_grad()
+            F.l1_loss(fake, x).backward()
+            g_opt.step()
+            d_opt.zero_grad()
+            d_loss = disc(fake.detach()).mean() - disc(x).mean()
+            d_loss.backward()
+            if step >= start:
+                d_opt.step()
+        for step, (x, _) in enumerate(data):
+            train_step(step, x)
+        """,
     "scaler_skips_every_step": """
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, backoff_factor=0.999)
         for x, y in data:

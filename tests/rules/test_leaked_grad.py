@@ -143,6 +143,37 @@ BAD = {
 }
 
 GOOD = {
+    "layers_called_q_and_v": """
+        class Head(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.q, self.v, self.d = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 1)
+            def forward(self, h):
+                return self.d(torch.sigmoid(self.q(h)) * self.v(h))
+        trunk, head = net(3, 4), Head()
+        t_opt, h_opt = torch.optim.Adam(trunk.parameters()), torch.optim.Adam(head.parameters())
+        for x, y in data:
+            t_opt.zero_grad()
+            h_opt.zero_grad()
+            F.mse_loss(head(trunk(x)), y).backward()
+            (0.1 * F.mse_loss(head(torch.randn(5, 4)), y)).backward()
+            t_opt.step()
+            h_opt.step()
+        """,
+    "discount_and_general_losses": """
+        body, heads = net(3, 4), nn.ModuleList([nn.Linear(4, 1), nn.Linear(4, 1)])
+        b_opt, h_opt = torch.optim.Adam(body.parameters()), torch.optim.Adam(heads.parameters())
+        for x, y in data:
+            b_opt.zero_grad()
+            h_opt.zero_grad()
+            h = body(x)
+            discount_loss = F.mse_loss(heads[0](h), y)
+            discount_loss.backward(retain_graph=True)
+            general_loss = F.mse_loss(heads[1](h), y)
+            general_loss.backward()
+            b_opt.step()
+            h_opt.step()
+        """,
     "gan": """
         for x, y in data:
             fake = gen(torch.randn(5, 2))

@@ -115,31 +115,48 @@ def check(
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
-    select: Annotated[list[str] | None, typer.Option(help="Judge by these rules alone [default: all].")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Leave these rules out [default: none].")] = None,
+    select: Annotated[
+        list[str] | None, typer.Option(metavar="RULES", help="Judge by these rules alone [default: all].")
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="RULES", help="Leave these rules out [default: none].")
+    ] = None,
     level: Annotated[
-        list[str] | None, typer.Option(metavar="RULE=LEVEL", help="How bad findings of a rule are.")
+        list[str] | None,
+        typer.Option(metavar="RULE=LEVEL", help="How bad findings of a rule are [default: see rules]."),
     ] = None,
     fail_on: Annotated[
-        str | None, typer.Option(help="The lowest level that fails: error, warning or note [default: warning].")
+        str | None,
+        typer.Option(metavar="LEVEL", help="The lowest level that fails: error, warning or note [default: warning]."),
     ] = None,
-    baseline: Annotated[Path | None, typer.Option(help="Findings in this file are known, and do not count.")] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Findings in this file are known, and do not count [default: none]."),
+    ] = None,
     write_baseline: Annotated[
         bool, typer.Option("--write-baseline", help="Write what is found to --baseline.")
     ] = False,
     format: Annotated[
         str | None,
         typer.Option(
-            help="What stdout gets: text, json, sarif, junit or github [default: text, or nothing beside -o]."
+            metavar="FORMAT",
+            help="What stdout gets: text, json, sarif, junit or github [default: text, or nothing beside -o].",
         ),
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("-o", "--output", help="Write to this file: .txt, .json, .sarif, .xml (JUnit); else as --format."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write to this file: .txt, .json, .sarif, .xml (JUnit); else as --format.",
+        ),
     ] = None,
     record: Annotated[
         Path | None,
-        typer.Option(help="Write all that happens to this .jsonl file, to be checked again without the script."),
+        typer.Option(
+            metavar="FILE", help="Write all that happens to this .jsonl file, to be checked again without the script."
+        ),
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
     verbose: Annotated[

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from types import ModuleType
 
 import torch
 import torch.autograd.graph
@@ -137,7 +138,9 @@ class Watch:
 
     def user_files(self) -> tuple[str, ...]:
         """The files of the user's code that were loaded."""
-        files = {getattr(module, "__file__", None) for module in [*sys.modules.values()]}
+        # not by `module.__file__`, at which a lazy module would load something
+        modules: list[object] = [*sys.modules.values()]
+        files = {vars(module).get("__file__") for module in modules if isinstance(module, ModuleType)}
         frames = self._session.frames
         return tuple(
             sorted({os.path.abspath(file) for file in files if isinstance(file, str) and frames.is_user(file)})

@@ -275,29 +275,26 @@ os.chdir("/")
 
 
 def test_all_at_once_from_the_command_line(gradtrace: Runner) -> None:
-    files = ["-o", "a.sarif", "-o", "a.xml", "-o", "a.json"]
-    done = gradtrace.alone("check", "--format", "github", *files, gradtrace.write(SOURCE))
+    (gradtrace.directory / "sub").mkdir()
+    gradtrace.write(SOURCE, "sub/train.py")
+    # paths in a job are those of the checkout
+    gradtrace.environment["GITHUB_WORKSPACE"] = str(gradtrace.directory)
+    arguments = ["--format", "github", "-o", "a.sarif", "-o", "a.xml", "-o", "a.json", "train.py"]
+    done = gradtrace.alone("check", *arguments, cwd=gradtrace.directory / "sub")
     assert done.status == 1
     assert [line.split("::")[1].split(",")[0] for line in done.out.splitlines()[1:]] == [
-        "error file=train.py",
+        "error file=sub/train.py",
         "notice title=gradtrace%3A rules that could not judge",
     ]
-    document = json.loads((gradtrace.directory / "a.sarif").read_text())
+    document = json.loads((gradtrace.directory / "sub" / "a.sarif").read_text())
     assert validator().is_valid(document)
     results = document["runs"][0]["results"]
     assert [(result["ruleId"], len(result["suppressions"])) for result in results] == [
         ("stale-grad", 0),
         ("unneeded-retain", 1),
     ]
-    suite = ElementTree.parse(gradtrace.directory / "a.xml").getroot()[0]
+    assert {one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in results} == {"sub/train.py"}
+    suite = ElementTree.parse(gradtrace.directory / "sub" / "a.xml").getroot()[0]
     assert [suite.get(name) for name in ("failures", "skipped")] == ["1", "2"]
-    document = json.loads((gradtrace.directory / "a.json").read_text())
+    document = json.loads((gradtrace.directory / "sub" / "a.json").read_text())
     assert [one["rule"] for one in document["unjudged"]] == ["graph-growth", "hook-growth"]
-
-
-def test_paths_in_a_job_are_those_of_the_checkout(gradtrace: Runner) -> None:
-    (gradtrace.directory / "sub").mkdir()
-    gradtrace.write(SOURCE, "sub/train.py")
-    gradtrace.environment["GITHUB_WORKSPACE"] = str(gradtrace.directory)
-    done = gradtrace.alone("check", "--format=github", "train.py", cwd=gradtrace.directory / "sub")
-    assert done.out.splitlines()[1].startswith("::error file=sub/train.py,line=8,")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -72,8 +73,9 @@ def check(options: Options, wishes: Wishes) -> int:
 
     def report(judge: Judge, run: Run, calls: int, steps: int) -> int:
         result = verdict.report(judge, run, calls, steps)
-        for form in forms:
-            form.write(result)
+        with ExitStack() as writing:  # where one place cannot be written to, the others still are
+            for form in reversed(forms):
+                writing.callback(form.write, result)
         return result.exit_code
 
     if isinstance(source, Recording):
@@ -122,10 +124,10 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
     def finish(ended: Ended) -> int:
         progress.close()
         run = replace(start, ended=ended, remarks=watch.remarks, files=watch.user_files())
-        code = report(judge, run, watch.backward_calls, watch.optimizer_steps)
-        if recorder is not None:
-            recorder.close(run)
-        return code
+        with ExitStack() as closing:
+            if recorder is not None:
+                closing.callback(recorder.close, run)
+            return report(judge, run, watch.backward_calls, watch.optimizer_steps)
 
     return finish(program.run(watch, by_itself(finish)))
 

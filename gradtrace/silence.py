@@ -56,9 +56,10 @@ def apply(
         else:
             silenced.append(Silenced(finding, "comment", ignore.reason))
             used.add((ignore, finding.rule))
+    met = (finding.site.path for finding in findings)  # what came by stdin is no file
     told = [
         _useless(ignore, why)
-        for file in dict.fromkeys(files)
+        for file in dict.fromkeys((*files, *met))
         for ignore in ignores(file)
         for why in _faults(ignore, {rule for at, rule in used if at == ignore}, judged, known)
     ]

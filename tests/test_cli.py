@@ -294,6 +294,15 @@ class TestOutput:
         assert done.err.startswith("gradtrace: cannot write ")
         assert (done.err.count("\n"), done.status) == (1, 2)
 
+    def test_that_vanishes_meanwhile_leaves_the_others(self, gradtrace: Runner) -> None:
+        (gradtrace.directory / "gone").mkdir()
+        outputs = ["-o", "a.json", "-o", "gone/b.json", "-o", "c.sarif"]
+        done = gradtrace.here("check", *outputs, gradtrace.write("import os; os.rmdir('gone')"))
+        assert done.err.startswith("gradtrace: cannot write ")
+        assert (done.err.count("\n"), done.status) == (1, 2)
+        assert json.loads((gradtrace.directory / "a.json").read_text())["status"] == "nothing-to-check"
+        assert json.loads((gradtrace.directory / "c.sarif").read_text())["runs"][0]["invocations"][0]["exitCode"] == 4
+
     def test_that_vanishes_meanwhile_is_told_even_after_os_exit(self, gradtrace: Runner) -> None:
         (gradtrace.directory / "gone").mkdir()
         source = gradtrace.write("import os; os.rmdir('gone'); os._exit(0)")

@@ -399,8 +399,9 @@ class Unoptimized:
     """Parameters that receive gradients turn after turn, but are in no optimizer.
 
     `why` is "forward" (made anew within forward), "hidden" (held by a plain list, dict or object, so that
-    `parameters()` leaves them out), "converted" (the leaf was replaced by the result of an operation), "late" (made
-    after the optimizer), "copied" (the optimizer holds the parameters of another copy) or "left out".
+    `parameters()` leaves them out), "plain" (a tensor in an attribute of a module, and no Parameter), "converted" (the
+    leaf was replaced by the result of an operation), "late" (made after the optimizer), "copied" (the optimizer holds
+    the parameters of another copy), "empty group" (the optimizer was given a group without parameters) or "left out".
     """
 
     why: str
@@ -410,7 +411,7 @@ class Unoptimized:
     #: where they were made (for "converted": the operation)
     born: Stack
     kind: str
-    #: the statement that assigns the container, for "hidden"
+    #: the statement that assigns the container or the attribute, for "hidden" and "plain"
     holder: Stack
     container: str
     optimizer: str

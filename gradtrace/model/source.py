@@ -559,6 +559,11 @@ def attribute_set(path: str, cls: str, name: str) -> ast.stmt | None:
     return min(found, key=lambda at: at.lineno, default=None)
 
 
+def is_in(path: str, found: ast.stmt, function: str) -> bool:
+    """Whether a statement of a file stands in a function of this name."""
+    return getattr(_ancestor(path, found, _FUNCTIONS), "name", "") == function
+
+
 def set_before(site: Site, name: str) -> int | None:
     """The last line of the function around `site`, before that, which gives `name` a value without a gradient step."""
     before = (node for node in _around(site) if isinstance(node, ast.Assign) and node.lineno < site.line)
@@ -590,6 +595,13 @@ def _graded(found: ast.AST) -> set[str]:
 
 def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
     return (node for found in statements for node in ast.walk(found) if isinstance(node, ast.Attribute))
+
+
+def called_around(site: Site, name: str) -> int | None:
+    """The line of the only call of `name` (`nn.name` as well) in the function around `site`."""
+    nodes = (node for found in _around(site) for node in ast.walk(found) if isinstance(node, ast.Call))
+    lines = {node.lineno for node in nodes if ast.unparse(node.func).rpartition(".")[2] == name}
+    return lines.pop() if len(lines) == 1 else None
 
 
 def _around(site: Site) -> list[ast.stmt]:

@@ -43,6 +43,10 @@ _TELLS = {
     "late": "{names} gets a gradient in every step, but was made after {optimizer}, which does not hold it",
     "hidden": "{names} gets a gradient in every step, but is in no optimizer: `{container}` is no module, and parameters() "
     "does not look into it",
+    "plain": "{names} gets a gradient in every step, but is in no optimizer: it is a plain tensor, and parameters() yields "
+    "only Parameters",
+    "empty group": "{names} gets a gradient in every step, but is in no optimizer: {optimizer} was given a group without "
+    "parameters, as a generator leaves it that was read before",
     "converted": "the result of this operation is used in the place of the parameter, which gets gradients but is in no "
     "optimizer: a module registers only the Parameter itself",
     "copied": "{names} gets a gradient in every step, while {optimizer} holds other parameters, which never get one",
@@ -52,6 +56,9 @@ _HELP = {
     "forward": "make it once, in __init__, as an attribute of the module",
     "late": "make it before the optimizer, or hand its parameters over with add_param_group()",
     "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
+    "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it is not to be trained, register_buffer() without "
+    "requires_grad",
+    "empty group": "call parameters() anew for the optimizer, or keep a list: `params = list(model.parameters())`",
     "converted": "convert the data first and wrap it last: `nn.Parameter(data.to(dtype))`",
     "copied": "make the optimizer after the model has got its final parameters",
     "left out": "give it to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
@@ -97,7 +104,7 @@ class UnoptimizedParameter(Rule):
 
 
 def _place(event: Unoptimized) -> Stack:
-    if event.why == "hidden":
+    if event.why in ("hidden", "plain"):
         return event.holder or event.born or event.optimizer_stack
     lazily = event.why == "late" and any(site.in_module_call for site in event.born)
     if event.why in ("forward", "converted") or lazily:

@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -50,6 +50,8 @@ class Made:
     kind: str
     stack: Stack
     order: int
+    #: where it was given a group without a parameter, as an exhausted generator gives
+    empty: Stack = ()
 
 
 class Births(Observer):
@@ -108,13 +110,15 @@ class Births(Observer):
         return add_param_group
 
     def _made(self, optimizer: Optimizer, frame: FrameType) -> None:
-        if len(optimizer.param_groups) > 1 and id(optimizer) in self._optimizers:
-            return
-        self._count += 1
-        if len(self._optimizers) >= _MOST:
-            self._optimizers.clear()
-        made = Made(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
-        self._optimizers[id(optimizer)] = made
+        known = self._optimizers.get(id(optimizer))
+        if len(optimizer.param_groups) == 1 or known is None:
+            self._count += 1
+            if len(self._optimizers) >= _MOST:
+                self._optimizers.clear()
+            known = Made(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
+        if not optimizer.param_groups[-1]["params"]:
+            known = replace(known, empty=known.empty or self.session.frames.stack(frame))
+        self._optimizers[id(optimizer)] = known
 
     def _hook(self, module: Any, name: str, parameter: Any) -> None:
         if parameter is not None and self.session.in_watched_thread():

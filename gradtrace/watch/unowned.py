@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,18 +30,24 @@ _TURNS = 3
 _MANY = 4_096
 _SEARCHES = 6
 _NAMES = 6
+_LEAVES = (torch.nn.Parameter, Tensor)
+#: reasons that lie with what holds the parameter
+_HELD = ("hidden", "plain")
 
 
 class _Candidate:
     """A parameter without an optimizer; or all that are made at one line within forward."""
 
-    __slots__ = "alone backward birth converted key mark made name numel owned passing root seen training turns".split()
+    __slots__ = (
+        "alone backward birth converted key mark made name numel owned passing plain root seen training turns".split()
+    )
 
     def __init__(self, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
         self.key = id(leaf)
         self.birth = birth
         self.mark = fingerprint(leaf)
         self.numel = leaf.numel()
+        self.plain = not isinstance(leaf, torch.nn.Parameter)
         self.backward = call.stack
         self.turns = 0
         #: a backward call reached it since the last step
@@ -59,6 +67,20 @@ class _Candidate:
         self.training = True
 
 
+class _Passing:
+    """Parameters that no module registers and that one line of a forward takes in, another one each time."""
+
+    __slots__ = "backward last made stays turns".split()
+
+    def __init__(self, call: BackwardCall, made: Made | None) -> None:
+        self.backward = call.stack
+        self.made = made
+        self.turns = 0
+        self.last: list[weakref.ref[Tensor]] = []
+        #: the one of the turn before is still there
+        self.stays = False
+
+
 class Unowned(Observer):
     def __init__(self, session: Session, births: Births, reach: Reach) -> None:
         super().__init__(session)
@@ -69,6 +91,7 @@ class Unowned(Observer):
         self._meant: set[int] = set()
         #: parameters of networks whose results others are compared with
         self._measuring: set[int] = set()
+        self._passing: dict[Stack, _Passing] = {}
         self._holders = Holders()
         self._searches_left = self._studies_left = _SEARCHES
 
@@ -90,7 +113,13 @@ class Unowned(Observer):
             self._meant.add(key)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        if error is not None or not call.accumulates or not self._births.any_optimizer:
+        if not call.accumulates:
+            # what gradients are asked for by autograd.grad is an input
+            for leaf in call.leaves:
+                if not isinstance(leaf, torch.nn.Parameter):
+                    self._leave(id(leaf))
+            return
+        if error is not None or not self._births.any_optimizer:
             return
         self._met_again(call)
         owned, free = self._sorted(call.leaves)
@@ -101,7 +130,7 @@ class Unowned(Observer):
             self._studies_left -= 1
             self._measuring |= yardsticks(call.nodes, frozenset(map(id, free)), frozenset(map(id, owned)))
         for leaf in free:
-            candidate = self._candidate(leaf, call)
+            candidate = None if self._passes(leaf, call, keys) else self._candidate(leaf, call)
             if candidate is None:
                 continue
             candidate.seen = True
@@ -115,13 +144,27 @@ class Unowned(Observer):
         for candidate in self._candidates.values() if places else ():
             candidate.seen |= candidate.converted is not None and candidate.converted[1] in places
 
+    def _passes(self, leaf: Tensor, call: BackwardCall, keys: frozenset[int]) -> bool:
+        """Whether this parameter, which no module registers, takes the place of one that was there before."""
+        if not isinstance(leaf, torch.nn.Parameter) or self._births.of(leaf) is not None:
+            return False
+        _, stack = self._taken_in(leaf, call) or (0, ())
+        if not any(site.in_module_call for site in stack) or len(self._passing) >= _MANY:
+            return False
+        made = self._births.optimizer(min(keys)) if keys else None
+        one = self._passing.setdefault(stack, _Passing(call, made))
+        one.stays |= any(ref() is not None for ref in one.last)
+        one.turns += 1
+        one.last = [weakref.ref(leaf)]
+        return not one.stays
+
     def _sorted(self, leaves: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         owned: list[Tensor] = []
         free: list[Tensor] = []
         for leaf in leaves:
             if self.session.owned(leaf):
                 owned.append(leaf)
-            elif isinstance(leaf, torch.nn.Parameter) and id(leaf) not in self._meant and leaf.grad is not None:
+            elif type(leaf) in _LEAVES and id(leaf) not in self._meant and leaf.grad is not None:
                 free.append(leaf)
         return owned, free
 
@@ -133,13 +176,14 @@ class Unowned(Observer):
             if len(self._candidates) >= _MANY:
                 return None
             known = self._candidates[key] = _Candidate(leaf, birth, call)
-            if birth is None:
+            if birth is None and not known.plain:
                 known.converted = self._taken_in(leaf, call)
             return known
         if birth is not known.birth:
             known.passing, known.birth = True, birth
-        elif known.turns in LOOKS and fingerprint(leaf) != known.mark:
-            self._leave(id(leaf))
+        elif (known.plain or known.turns in LOOKS) and fingerprint(leaf) != known.mark:
+            if not known.plain:  # another input may lie at this address next
+                self._leave(id(leaf))
             self._candidates.pop(key, None)
             return None
         if known.converted and known.turns < _TURNS and self._taken_in(leaf, call) != known.converted:
@@ -188,16 +232,21 @@ class Unowned(Observer):
         for candidate in self._candidates.values():
             why = self._why(candidate) if candidate.turns >= _TURNS else ""
             if why:
-                place, container = self._container(candidate) if why == "hidden" else ((), "")
+                place, container = self._container(candidate) if why in _HELD else ((), "")
                 born = candidate.converted[1] if candidate.converted else self._born(candidate)
                 group = place or (born[:1] if why in ("forward", "converted", "late") else ())
                 told.setdefault((why, group, container or candidate.root), []).append(candidate)
         for (why, _, container), found in told.items():
             if why != "left out" or sum(one.numel for one in found) <= max(one.owned for one in found):
                 self._tell(why, container, found)
+        for stack, one in self._passing.items():
+            if one.turns >= _TURNS and not one.stays:
+                self._tell_passing(stack, one)
 
     def _why(self, one: _Candidate) -> str:
         birth, name = one.birth, one.name
+        if one.plain:
+            return "plain" if one.training and not one.alone and self._container(one)[0] else ""
         if birth is not None and birth.in_forward:
             return "forward" if one.passing else "late"
         if one.alone:
@@ -213,6 +262,8 @@ class Unowned(Observer):
             return ""
         if not one.root and self._holders.above(name):
             return "hidden"
+        if one.made and one.made.empty:
+            return "empty group"
         return "left out" if one.root and birth is not None and birth.own else ""
 
     def _measures(self, one: _Candidate) -> bool:
@@ -253,13 +304,19 @@ class Unowned(Observer):
         for constructor in holder.constructors:
             kind = constructor.rpartition(".")[0].rpartition(".")[2]
             found = source.attribute_set(holder.path, kind, attribute)
-            if found is not None:
+            if found is not None and (not one.plain or source.is_in(holder.path, found, "__init__")):
                 return at_line(holder.path, found.lineno, found.end_lineno, constructor), f"{owner}.{attribute}"
         return (), f"{owner}.{attribute}"
 
+    def _tell_passing(self, stack: Stack, one: _Passing) -> None:
+        line = source.called_around(stack[0], "Parameter")
+        born = stack if line is None else (replace(stack[0], line=line, column=None, end_column=None), *stack[1:])
+        kind, where = (one.made.kind, one.made.stack) if one.made else ("", ())
+        self.session.emit(Unoptimized("forward", (), 1, one.turns, born, "", (), "", kind, where, one.backward))
+
     def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
         first = found[0]
-        place, _ = self._container(first) if why == "hidden" else ((), "")
+        place, _ = self._container(first) if why in _HELD else ((), "")
         made, birth = first.made, first.birth
         names = [one.name or (f"{one.birth.kind}.{one.birth.name}" if one.birth else "") for one in found]
         self.session.emit(

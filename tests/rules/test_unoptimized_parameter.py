@@ -57,6 +57,67 @@ BAD = {
                 o.step()
         train()
     """,
+    "a plain tensor": """
+        class Prompt(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.prompt = torch.randn(2, 4, requires_grad=True)  # <- unoptimized-parameter
+                self.fc = nn.Linear(4, 2)
+            def forward(self, x):
+                return self.fc(torch.cat([self.prompt.expand(len(x), -1, -1), x], 1).mean(1))
+        m = Prompt()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 3, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "plain tensors in a list": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.inp = nn.Linear(4, 8)
+                self.gains = [torch.ones(8, requires_grad=True) for _ in range(2)]  # <- unoptimized-parameter
+            def forward(self, x):
+                x = self.inp(x)
+                for gain in self.gains:
+                    x = torch.tanh(x * gain)
+                return x
+        def train():
+            m = M()
+            o = torch.optim.SGD(m.parameters(), 0.1)
+            for _ in range(6):
+                o.zero_grad()
+                m(torch.randn(8, 4)).pow(2).mean().backward()
+                o.step()
+        train()
+    """,
+    "a parameter made in forward": """
+        class Attention(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin = nn.Linear(4, 4)
+            def forward(self, x):
+                query = nn.Parameter(torch.randn(4))  # <- unoptimized-parameter
+                w = (self.lin(x) @ query).softmax(1)
+                return (w.unsqueeze(-1) * x).sum(1)
+        m = Attention()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 3, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "an exhausted generator": """
+        body, head = mlp(), nn.Linear(2, 1)
+        params = body.parameters()
+        print(sum(p.numel() for p in params))
+        o = torch.optim.SGD([{"params": params}, {"params": head.parameters()}], lr=0.1)  # <- unoptimized-parameter
+        for _ in range(6):
+            o.zero_grad()
+            head(body(torch.randn(8, 4))).pow(2).mean().backward()
+            o.step()
+    """,
     "a head replaced after the optimizer": """
         m = mlp(4, 10)
         o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter
@@ -150,6 +211,84 @@ BAD = {
 }
 
 GOOD = {
+    "points at which a slope is taken": """
+        class Pinn(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
+                self.points = torch.rand(10, 1, requires_grad=True)
+            def residual(self):
+                u = self.net(self.points)
+                slope, = torch.autograd.grad(u.sum(), self.points, create_graph=True)
+                return (slope - u).pow(2).mean()
+        m = Pinn()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m.residual().backward()
+            o.step()
+    """,
+    "the last input kept": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 2)
+                self.seen = None
+            def forward(self, x):
+                self.seen = x.clone().requires_grad_()
+                return self.fc(self.seen)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            print(m.seen.grad.norm())
+            o.step()
+    """,
+    "a plain tensor given to the optimizer or updated by hand": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 2)
+                self.scale = torch.ones(2, requires_grad=True)
+                self.shift = torch.zeros(2, requires_grad=True)
+            def forward(self, x):
+                return self.fc(x) * self.scale + self.shift
+        m = M()
+        o = torch.optim.Adam([*m.parameters(), m.scale])
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+            with torch.no_grad():
+                m.shift -= 0.1 * m.shift.grad
+                m.shift.grad = None
+    """,
+    "parameters in a list of a module given to the optimizer": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gains = [nn.Parameter(torch.ones(4)) for _ in range(3)]
+            def forward(self, x):
+                for gain in self.gains:
+                    x = torch.tanh(x * gain)
+                return x
+        m = M()
+        o = torch.optim.SGD(m.gains, 0.1)
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "an empty group beside full ones": """
+        m = mlp()
+        groups = [[p for n, p in m.named_parameters() if "norm" in n], [p for n, p in m.named_parameters()]]
+        o = torch.optim.SGD([{"params": group} for group in groups], 0.1)
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
     "updated by hand": """
         a, b = (mlp(4, 8), nn.Linear(8, 2))
         o = torch.optim.SGD(a.parameters(), 0.01)

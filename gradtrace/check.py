@@ -129,7 +129,7 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
                 closing.callback(recorder.close, run)
             return report(judge, run, watch.backward_calls, watch.optimizer_steps)
 
-    return finish(program.run(watch, by_itself(finish)))
+    return finish(program.run(watch, by_itself(finish), watch.crashed))
 
 
 def _wanted(wishes: Wishes) -> list[tuple[str, Path | None]]:

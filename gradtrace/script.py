@@ -53,8 +53,14 @@ class Program:
     #: names the module's file, loader and so on, and gives its code
     _prepare: Callable[[ModuleType], CodeType]
 
-    def run(self, watching: AbstractContextManager[object], at_exit: Callable[[Ended], int]) -> Ended:
-        """Runs the script; `watching` is entered just around its code.
+    def run(
+        self,
+        watching: AbstractContextManager[object],
+        at_exit: Callable[[Ended], int],
+        on_error: Callable[[BaseException], None] = lambda error: None,
+    ) -> Ended:
+        """Runs the script; `watching` is entered just around its code, and `on_error` told, within it, of the exception
+        by which it ends.
 
         `os._exit` in this process first calls `at_exit` and then leaves with the status that it returns. In a child
         that the script forked, this does not return: it raises `SystemExit` with the child's status, so that the child
@@ -70,6 +76,8 @@ class Program:
         with _exit_announced(at_exit):
             with watching, _frozen_heap():
                 error = self._attempt(main)
+                if error is not None:
+                    on_error(error)
             ended = Ended("finished") if error is None else _ended_by(error)
         if os.getpid() != process:
             raise SystemExit(ended.status)

@@ -165,6 +165,18 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class FrozenMoved:
+    """Parameters that were told to require no grad, but kept the gradient they had, and that steps still move."""
+
+    names: tuple[str, ...]
+    count: int
+    optimizer: str
+    #: where they were frozen, and the step
+    stack: Stack
+    step: Stack
+
+
+@dataclass(frozen=True, slots=True)
 class Growth:
     """A variable or container of the user's holds more of old graphs each time it is looked at."""
 
@@ -281,7 +293,8 @@ class Misfit:
     """A gradient had the wrong shape, and torch raised an error."""
 
     #: "nonscalar" (none was given for a tensor of many elements), "argument" (of backward or grad), "assigned" (to
-    #: .grad), "function" (returned by a Function's backward) or "count" (too many or too few of them returned)
+    #: .grad), "function" (returned by a Function's backward), "count" (too many or too few of them returned)
+    #: or "hook" (returned by a hook of a tensor)
     kind: str
     #: the call, and the user's expression for its root
     stack: Stack
@@ -291,7 +304,8 @@ class Misfit:
     index: int
     given: str
     wanted: str
-    #: the node, the `def` of its backward if it is of a custom Function, and where it (or the root) was made
+    #: the node, or the hook; the `def` of its backward if it is of a custom Function, or of the hook; and where it (or
+    #: the root) was made, or the hook registered
     op: str = ""
     backward: Stack = ()
     made: Stack = ()
@@ -310,6 +324,8 @@ class DoubleSoftmax:
     #: where `first` was applied, and the loss
     made: Stack
     stack: Stack
+    #: what holds the module in an nn.Sequential that applied `first`
+    module: Held | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,6 +618,7 @@ Event: TypeAlias = (
     | End
     | Growth
     | HooksGrew
+    | FrozenMoved
     | UnusedGraph
     | NonFinite
     | Misfit

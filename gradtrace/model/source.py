@@ -597,6 +597,26 @@ def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
     return (node for found in statements for node in ast.walk(found) if isinstance(node, ast.Attribute))
 
 
+def never_read(site: Site) -> bool:
+    """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned anew, or
+    the function ends."""
+    found = statement(site.path, site.line, site.column)
+    if not isinstance(found, ast.Assign) or not all(isinstance(one, ast.Name) for one in found.targets):
+        return False
+    names = {one.id for one in found.targets if isinstance(one, ast.Name)}
+    index = _index(site.path)
+    block = getattr(index.parent[found], "body", []) if index else []
+    if found not in block or not isinstance(index and index.parent[found], _FUNCTIONS):
+        return False
+    for later in block[block.index(found) + 1 :]:
+        mentions = [node for node in ast.walk(later) if isinstance(node, ast.Name) and node.id in names]
+        if any(not isinstance(node.ctx, ast.Store) for node in mentions) or isinstance(later, _FUNCTIONS):
+            return False
+        if mentions:
+            return isinstance(later, ast.Assign)
+    return True
+
+
 def called_around(site: Site, name: str) -> int | None:
     """The line of the only call of `name` (`nn.name` as well) in the function around `site`."""
     nodes = (node for found in _around(site) for node in ast.walk(found) if isinstance(node, ast.Call))

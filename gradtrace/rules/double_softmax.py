@@ -15,13 +15,14 @@ Good
     loss = F.cross_entropy(scores, labels)
     loss.backward()
 
-The finding is at the first softmax or sigmoid.
+The finding is at the first softmax or sigmoid, in an nn.Sequential at the module that applies it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradtrace.model.construction import construction
 from gradtrace.model.events import DoubleSoftmax, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
@@ -35,13 +36,21 @@ class DoubleSoftmaxRule(Rule):
         if not isinstance(event, DoubleSoftmax):
             return []
         message, mend = _words(event)
+        site = construction(event.module) if event.module else None
         return self.finding(
-            event.made or event.stack,
+            (site,) if site else event.made or event.stack,
             message,
             mend,
-            ((event.stack, f"{event.loss} takes it in here"), (event.made[1:], "called from here")),
-            Level.NOTE if event.first == "log_softmax" else self.level,
+            (
+                (event.made, f"{event.first} is applied here"),
+                (event.stack, f"{_taker(event)} takes it in here"),
+                (event.made[1:], "called from here"),
+            ),
         )
+
+
+def _taker(event: DoubleSoftmax) -> str:
+    return "a distribution" if event.loss == "logsumexp" else event.loss
 
 
 def _words(event: DoubleSoftmax) -> tuple[str, str]:
@@ -54,6 +63,11 @@ def _words(event: DoubleSoftmax) -> tuple[str, str]:
         return (
             f"the output of log_softmax goes into {event.loss}, which applies it again, to no effect",
             "pass the raw scores, or use nll_loss",
+        )
+    if event.loss == "logsumexp":
+        return (
+            "the output of this softmax is taken for scores: softmax is applied to it again",
+            "pass probs=, or the raw scores as logits=, to a distribution",
         )
     return (
         f"the output of this {event.first} goes into {event.loss}, which applies {event.second} itself",

@@ -53,13 +53,19 @@ class FreedGraph(Rule):
     level = Level.ERROR
     needs = Needs(calls=2)
 
+    def __init__(self) -> None:
+        #: calls that failed, and why: what they leave behind makes the next ones fail as well
+        self._failed: set[Stack] = set()
+
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Backward):
             return []
         failed = event.error is not None and _ERROR in event.error
         freed = [one for one in event.reentries if one.freed]
         if failed and not freed:
-            return self._unexplained(event)
+            return [] if event.stack in self._failed else self._unexplained(event)
+        if failed:
+            self._failed.add(event.stack)
         if event.error is None:
             freed = [one for one in freed if _is_outdated(one)]
         if not freed or (event.error and not failed):

@@ -45,7 +45,16 @@ class GradShape(Rule):
                 f"assign a gradient of shape {event.wanted}",
                 ((event.stack[1:], "called from here"),),
             )
-        return self._returned(event)
+        return self._hooked(event) if event.kind == "hook" else self._returned(event)
+
+    def _hooked(self, event: Misfit) -> list[Finding]:
+        place, _ = _returning(event)
+        return self.finding(
+            place or event.made or event.stack,
+            f"the hook `{event.op}` returns a gradient of another shape than it was given",
+            "return a gradient of the same shape (expand_as, unsqueeze), or nothing, to leave it as it is",
+            ((event.made, "the hook is registered here"), (event.stack, "this call runs it")),
+        )
 
     def _argument(self, event: Misfit) -> list[Finding]:
         root = expression(event.stack, event.root)

@@ -28,6 +28,8 @@ from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
 
 _ERROR = "does not require grad and does not have a grad_fn"
+#: backward() on a number
+_NUMBER = "has no attribute 'backward'"
 _INPUT = "One of the differentiated Tensors does not require grad"
 
 _MENDS = {
@@ -72,7 +74,7 @@ class NoGraph(Rule):
         if event.error is None:
             told = event.request == "backward" and all(cut.why in _MENDS for cut in event.rewrapped)
             self._idle = event if event.rewrapped and told else None
-        elif _ERROR in event.error or _INPUT in event.error:
+        elif _ERROR in event.error or _INPUT in event.error or _NUMBER in event.error:
             return self._explain(event)
         return []
 

@@ -27,11 +27,11 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from gradtrace.model import source
-from gradtrace.model.events import Contribution, Event, Step, Use
+from gradtrace.model.events import Contribution, Event, FrozenMoved, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression, shared_depth
+from gradtrace.rules.places import expression, names_of, shared_depth
 
 #: accumulation windows looked at before uneven ones are called a fault
 _WINDOWS = 4
@@ -47,6 +47,8 @@ class StaleGrad(Rule):
         self._windows: dict[tuple[Stack, Stack], list[int]] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, FrozenMoved):
+            return self._still_moved(event)
         if not isinstance(event, Step):
             return []
         for use in sorted(event.uses, key=lambda use: -use.count):
@@ -54,6 +56,15 @@ class StaleGrad(Rule):
             if found:
                 return found
         return self._uneven_windows(event)
+
+    def _still_moved(self, event: FrozenMoved) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"{names_of(event.names, event.count)} are frozen here, but {event.optimizer} still moves them: they keep a "
+            "gradient, if only one of zeros, and the optimizer goes on with its momentum and weight decay",
+            "set their .grad to None as well (zero_grad(set_to_none=True) does), or make a new optimizer without them",
+            ((event.step, "this step moves them"), (event.stack[1:], "called from here")),
+        )
 
     def _used_before(self, step: Step, use: Use) -> list[Finding]:
         stale, fresh = use.contributions[: use.used], use.contributions[use.used :]

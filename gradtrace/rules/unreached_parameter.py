@@ -30,6 +30,7 @@ a note.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
 
@@ -91,12 +92,20 @@ class UnreachedParameter(Rule):
         )
 
     def _ignored(self, event: Unreached) -> list[Finding]:
+        lost = _lost(event.used)
+        what = (
+            "nothing ever reads what is computed from them here"
+            if lost
+            else "what is computed from them here goes into no loss"
+        )
         return self.finding(
-            event.used,
-            f"{_names(event)} {_never(event)}: what is computed from them here goes into no loss",
-            "add a term to the loss that depends on it, or leave it out of the optimizer",
+            lost or event.used,
+            f"{_names(event)} {_never(event)}: {what}",
+            "go on with this result, or delete the module"
+            if lost
+            else "add a term to the loss that depends on it, or leave it out of the optimizer",
             ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
-            Level.NOTE,
+            None if lost and not event.excuse else Level.NOTE,
         )
 
     def _unused(self, event: Unreached) -> list[Finding]:
@@ -119,6 +128,14 @@ def _names(event: Unreached) -> str:
 
 def _never(event: Unreached) -> str:
     return f"got no gradient in {event.steps} steps of {event.optimizer}"
+
+
+def _lost(used: Stack) -> Stack:
+    """The frames from the line that assigns a result to a variable which nothing reads; empty where it is read."""
+    for depth, site in enumerate(used):
+        if not isinstance(source.statement(site.path, site.line, site.column), ast.Return):
+            return used[depth:] if source.never_read(site) else ()
+    return ()
 
 
 def _turned_off(used: Stack) -> Stack:

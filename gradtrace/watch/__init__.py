@@ -24,6 +24,7 @@ from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.evaluations import Evaluations
 from gradtrace.watch.flat import FlatGradients
 from gradtrace.watch.frames import Frames
+from gradtrace.watch.frozen import Frozen
 from gradtrace.watch.growth import GrowthWatcher
 from gradtrace.watch.hidden import HiddenWrites
 from gradtrace.watch.inplace import Writes
@@ -123,6 +124,11 @@ class Watch:
         for observer in self._observers:
             observer.abandoned()
 
+    def crashed(self, error: BaseException) -> None:
+        """The script ends by this exception."""
+        for observer in self._observers:
+            self._session.guarded(observer.crashed, error, self._session.frames.raised_at(error))
+
     def _end(self) -> None:
         for observer in self._observers:
             self._session.guarded(observer.at_end)
@@ -161,6 +167,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
         HandWritten(session, steps),
         growth,
         Evaluations(session, growth),
+        Frozen(session),
         Ledger(session, steps, Clips(session)),
         hidden,
         Writes(session, hidden),

@@ -28,6 +28,19 @@ def holder(module: Module, frame: FrameType | None, frames: Frames) -> Held | No
     return None
 
 
+def only_in_sequential(kind: str, frame: FrameType | None, frames: Frames) -> Held | None:
+    """What holds the only module of this class in an `nn.Sequential` that the running frames can name."""
+    found: dict[int, Module] = {}
+    at = frame
+    while at is not None:
+        if frames.is_user(at.f_code.co_filename):
+            for _, root in _roots(names.variables(at)):
+                rows = (one for one in root.modules() if isinstance(one, torch.nn.Sequential))
+                found |= {id(one): one for row in rows for one in row if type(one).__name__ == kind}
+        at = at.f_back
+    return holder(found.popitem()[1], frame, frames) if len(found) == 1 else None
+
+
 def _roots(scope: dict[str, Any]) -> Iterator[tuple[str, Module]]:
     """The modules among variables and among their attributes."""
     for name, value in scope.items():

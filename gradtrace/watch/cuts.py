@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from gradtrace.model.events import Cut
+from gradtrace.model import source
+from gradtrace.model.events import Backward, Cut
 from gradtrace.model.site import Stack
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.session import Session
@@ -74,6 +75,8 @@ class Cuts(Observer):
         self._aliases: deque[tuple[int, Cut]] = deque(maxlen=_MANY)
         #: places where leaves were frozen
         self._frozen: dict[Stack, Cut] = {}
+        #: the last detached tensors, by where their values lie: what they were taken of, and the cut
+        self._detached: dict[int, tuple[weakref.ref[torch.Tensor], Cut]] = {}
         #: where gradients were last switched off
         self._switched: Stack = ()
         self._on = True
@@ -105,6 +108,14 @@ class Cuts(Observer):
         place = _place(leaf)
         return tuple(cut for at, cut in self._aliases if at == place)[-1:]
 
+    def _same_memory(self, tensor: torch.Tensor) -> tuple[Cut, ...]:
+        """The cut behind another name for a detached tensor, as `Variable(t.data)` makes one, while `t` lives."""
+        if not self._detached:
+            return ()
+        ref, cut = self._detached.get(_place(tensor), (None, None))
+        whole = ref() if ref is not None else None
+        return (cut,) if cut is not None and whole is not None and _place(whole) == _place(tensor) else ()
+
     def functions(self) -> Mapping[Any, Handler]:
         freezing = (Tensor.requires_grad.__set__, Tensor.requires_grad_)  # type: ignore[attr-defined]
         return {
@@ -129,6 +140,9 @@ class Cuts(Observer):
             self._add(call.out, cuts)
         if cuts and call.func in _DETACHING:
             self._aliases.append((_place(call.out), cuts[0]))
+            self._detached.pop(next(iter(self._detached)) if len(self._detached) >= _MANY else -1, None)
+            if cuts[0].stack and not isinstance(call.args[0], torch.nn.Parameter):
+                self._detached[_place(call.out)] = weakref.ref(call.args[0]), cuts[0]
 
     def _several(self, call: TorchCall) -> None:
         outs = call.out if isinstance(call.out, tuple) else ()
@@ -139,7 +153,13 @@ class Cuts(Observer):
 
     def _copied(self, call: TorchCall) -> None:
         """A new leaf of old values; others are plain results."""
-        if not isinstance(call.out, Tensor) or not call.out.requires_grad:
+        if not isinstance(call.out, Tensor):
+            return
+        if not call.out.requires_grad:
+            came = {value for value in _flat(call.args[:1]) if isinstance(value, float)} if self._left else set()
+            back = [cut for cut, value in self._left if value in came]
+            if back and not self.of(call.out):
+                self._add(call.out, tuple(dict.fromkeys(back)))
             return
         cuts = self._cut_by(call)
         if cuts:
@@ -161,7 +181,8 @@ class Cuts(Observer):
         inputs = call.inputs
         source = next((tensor for tensor in inputs if tensor.requires_grad), None)
         if source is None:
-            return tuple(dict.fromkeys(cut for tensor in inputs for cut in self.of(tensor)))[:_FEW]
+            known = (cut for tensor in inputs for cut in self.of(tensor) or self._same_memory(tensor))
+            return tuple(dict.fromkeys(known))[:_FEW]
         op, why = _reason(call.func)
         stack = self.session.frames.stack(call.frame)
         switched = self._switched if why == "no_grad" else ()
@@ -182,6 +203,22 @@ class Cuts(Observer):
             self._left.append((cut, value))
         elif known := self.of(tensor):
             self._left.append((known[0], value))
+
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        """`backward` is called on a number: no call of torch's sees that."""
+        value = getattr(error, "obj", None)
+        number = isinstance(value, (int, float)) or type(value).__module__ == "numpy"
+        if not isinstance(error, AttributeError) or error.name != "backward" or not number or not self._left:
+            return
+        same = [cut for cut, left in self._left if type(value) is float and left == value]
+        cut = same[-1] if same else self._left[-1][0]
+        text = f"AttributeError: {error}".splitlines()[0]
+        root = source.root_of(stack[0]) if stack else ""
+        self.session.emit(
+            Backward(
+                self.session.backward_calls + 1, "backward", stack, root, -1, False, False, 0, error=text, cuts=(cut,)
+            )
+        )
 
     def _switch(self, call: TorchCall) -> None:
         if self._on and not call.args[0]:

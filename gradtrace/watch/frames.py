@@ -86,6 +86,16 @@ class Frames:
         found = self._stacks.get(tuple(key))
         return self._learn(tuple(key), frame) if found is None else found
 
+    def raised_at(self, error: BaseException) -> Stack:
+        """The user's frames in which an exception was raised, innermost first."""
+        found = []
+        at = error.__traceback__
+        while at is not None:
+            if self.is_user(at.tb_frame.f_code.co_filename):
+                found.append(site_of(at.tb_frame, at.tb_lasti))
+            at = at.tb_next
+        return tuple(reversed(found))
+
     def _learn(self, key: tuple[int, ...], frame: FrameType | None) -> Stack:
         sites: list[Site] = []
         while frame is not None:
@@ -107,12 +117,13 @@ class Frames:
         return self._stacks.setdefault(key, tuple(sites))
 
 
-def site_of(frame: FrameType) -> Site:
-    code = frame.f_code
+def site_of(frame: FrameType, at: int | None = None) -> Site:
+    """Where a frame is, or was at its instruction `at`."""
+    code, at = frame.f_code, frame.f_lasti if at is None else at
     function = getattr(code, "co_qualname", code.co_name)
     path = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
     if sys.version_info >= (3, 11):
-        line, end_line, column, end_column = next(islice(code.co_positions(), frame.f_lasti // 2, None))
+        line, end_line, column, end_column = next(islice(code.co_positions(), at // 2, None))
         return Site(path, line or frame.f_lineno, function, column, end_line, end_column)
     return Site(path, frame.f_lineno, function)
 

@@ -6,6 +6,7 @@ What is suspicious is told of when a backward call runs through it: a number tha
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from types import FrameType
@@ -14,9 +15,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from gradtrace.model import source
 from gradtrace.model.events import Broadcast, DoubleSoftmax, Event
 from gradtrace.watch import saved
 from gradtrace.watch.backward import BackwardCall
+from gradtrace.watch.construction import only_in_sequential
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.walk import ACCUMULATE, VIEWS
 
@@ -28,6 +31,9 @@ _OF_SCORES = {
     F.multilabel_soft_margin_loss: "sigmoid",
     F.binary_cross_entropy_with_logits: "sigmoid",
 }
+#: what a distribution normalizes scores with
+_NORMALIZING = (torch.logsumexp, Tensor.logsumexp)
+_CATEGORICAL = os.path.join("torch", "distributions", "categorical.py")
 #: take logarithms of probabilities
 _OF_LOGARITHMS = (F.nll_loss, F.kl_div)
 #: take probabilities
@@ -37,6 +43,7 @@ _COMPARING = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
 _DIFFERENCES = (Tensor.sub, torch.sub, Tensor.mul, torch.mul)
 
 _NAMES = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "LogSoftmaxBackward0": "log_softmax"}
+_MODULES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftmax"}
 #: do to each element the same
 _POINTWISE = frozenset(
     name + "Backward" + str(number)
@@ -58,6 +65,7 @@ class Losses(Observer):
     def functions(self) -> Mapping[Any, Handler]:
         return {
             **dict.fromkeys(_OF_SCORES, self._of_scores),
+            **dict.fromkeys(_NORMALIZING, self._normalizes),
             **dict.fromkeys(_OF_LOGARITHMS, self._of_logarithms),
             **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
             **dict.fromkeys(_COMPARING, self._compares),
@@ -69,6 +77,12 @@ class Losses(Observer):
         first = _NAMES.get(type(node).__name__)
         if first is not None:
             self._doubled(call, node, first, _OF_SCORES[call.func])
+
+    def _normalizes(self, call: TorchCall) -> None:
+        """`Categorical(logits=probabilities)`: softmax of softmax."""
+        node = _behind(call)
+        if type(node).__name__ == "SoftmaxBackward0" and call.frame.f_code.co_filename.endswith(_CATEGORICAL):
+            self._doubled(call, node, "softmax", "softmax")
 
     def _of_logarithms(self, call: TorchCall) -> None:
         """Softmax of softmax, its logarithm taken; or no logarithm at all."""
@@ -90,8 +104,11 @@ class Losses(Observer):
 
     def _doubled(self, call: TorchCall, node: Any, first: str, second: str) -> None:
         made = self.session.trail.find(node._sequence_nr())
-        loss = call.func.__name__
-        self._suspect(call, DoubleSoftmax(first, second, loss, made, self.session.frames.stack(call.frame)))
+        stack, loss = self.session.frames.stack(call.frame), call.func.__name__
+        module = None
+        if made and first not in source.line_text(*made[0].place).lower():
+            module = only_in_sequential(_MODULES[first], call.frame, self.session.frames)
+        self._suspect(call, DoubleSoftmax(first, second, loss, made, stack, module))
 
     def _suspect(self, call: TorchCall, event: Event) -> None:
         if len(self._waiting) >= _MOST:

@@ -76,6 +76,9 @@ class Observer:
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
         """An optimizer made a step."""
 
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        """The script ends by an exception, raised at `stack`."""
+
     def at_end(self) -> None:
         """The run is over."""
 

@@ -7,6 +7,7 @@ take them in, and where paths from them end.
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -37,6 +38,7 @@ _CALLS = 200_000
 _WALKS = 64
 _SEARCHES = 6
 _NAMES = 6
+_FEW = 8
 #: calls that take in parameters and give several tensors
 _SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
 _COPYING = (torch.tensor, torch.as_tensor)
@@ -100,6 +102,8 @@ class Reach(Observer):
         #: cuts met, with the identities of the suspects behind them, and those of which the result went on into a graph
         self._cut: dict[Stack, tuple[Cut, set[int]]] = {}
         self._entered: set[Stack] = set()
+        #: the last numbers that were computed from suspects, and where they left torch
+        self._left: deque[tuple[float, Stack]] = deque(maxlen=_FEW)
         self._calls_left, self._walks_left, self._searches_left = _CALLS, _WALKS, _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
@@ -148,12 +152,25 @@ class Reach(Observer):
         suspect = self._suspects.get(id(call.args[0]))
         if suspect is not None and suspect.number is None and not suspect.is_gone:
             suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
+        elif suspect is None and self._suspects and call.args[0].requires_grad and type(call.out) is float:
+            self._leaves_as_number(call, call.out)
+
+    def _leaves_as_number(self, call: TorchCall, value: float) -> None:
+        """A number computed from parameters: cut off, if it comes back into a graph."""
+        stack = self.session.frames.stack(call.frame)
+        if stack not in self._cut:
+            self._note_cut(Cut(_NUMBERS[call.func], "detached", stack), [call.args[0]])
+        if stack in self._cut and self._cut[stack][1] and not value.is_integer():
+            self._left.append((value, stack))
 
     def _nodes(self, call: TorchCall) -> None:
         if not self._watching():
             return
         inputs = call.inputs
         self._note_inputs(call, inputs)
+        for value, stack in self._left:
+            if value in [one for one in call.args if type(one) is float]:
+                self._entered.add(stack)
         for tensor in inputs:
             if tensor.is_leaf:
                 self._entered.update(cut.stack for cut in self._cuts.of(tensor))

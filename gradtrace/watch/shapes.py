@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,18 +13,36 @@ from gradtrace.model.events import Misfit
 from gradtrace.model.site import Stack
 from gradtrace.watch import sources
 from gradtrace.watch.backward import BackwardCall
-from gradtrace.watch.observer import Observer, TorchCall
+from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.session import Session
 
+#: names of hooks remembered
+_HOOKS = 1_000
 _REQUESTS = (torch.Tensor.backward, torch.autograd.backward, torch.autograd.grad)
 _NONE_GIVEN = re.compile(r"grad can be implicitly created only for")
 _ARGUMENT = re.compile(r"Mismatch in shape: grad_output\[(\d+)\] has a shape of \D*(\[.*?\]).* of \D*(\[.*?\])")
 _FUNCTION = re.compile(r"Function (\w+) returned an invalid gradient at index (\d+) - got (\[.*?\]) but .* (\[.*?\])")
 _COUNT = re.compile(r"[Ff]unction (\w+) returned an incorrect number of gradients \(expected (\d+), got (\d+)\)")
+_HOOK = re.compile(r"hook '(.+)' has changed the size of value")
 _ASSIGNED = re.compile(r"assigned grad has data of a different size|attempting to assign a gradient of size")
 
 
 class GradientShapes(Observer):
     """Reads torch's own words, and adds which tensor and which line they are about."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        #: the last hook of each name: where it is defined, and where it was registered
+        self._hooks: dict[str, tuple[Stack, Stack]] = {}
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {torch.Tensor.register_hook: self._hooked}
+
+    def _hooked(self, call: TorchCall) -> None:
+        hook = call.args[1] if len(call.args) > 1 else call.kwargs.get("hook")
+        name = getattr(hook, "__name__", "")
+        if name and len(self._hooks) < _HOOKS:
+            self._hooks[name] = sources.defined(hook), self.session.frames.stack(call.frame)
 
     def failed(self, call: TorchCall, error: BaseException) -> None:
         if not isinstance(error, RuntimeError):
@@ -73,6 +92,11 @@ class GradientShapes(Observer):
             self._returned(call, text, "function", found[1], int(found[2]), found[3], found[4])
         elif found := _COUNT.search(text):
             self._returned(call, text, "count", found[1], 0, found[3], found[2])
+        elif found := _HOOK.search(text):
+            place, made = self._hooks.get(found[1], ((), ()))
+            self.session.emit(
+                Misfit("hook", call.stack, call.root, _error(text), 0, "", "", op=found[1], backward=place, made=made)
+            )
 
     def _returned(self, call: BackwardCall, text: str, kind: str, op: str, index: int, given: str, wanted: str) -> None:
         node: Any = next((node for node in call.nodes if type(node).__name__ == op), None)

@@ -22,7 +22,7 @@ def check(path: str) -> dict[str, Any]:
     program = script.load(path, [])
     judge, known = Judge(), {rule.id for rule in all_rules()}
     watch = Watch(judge.see, user_roots=program.roots)
-    ended = program.run(watch, leave)
+    ended = program.run(watch, leave, watch.crashed)
     torch.set_grad_enabled(True)
     findings, _, told = silence.apply(judge.findings, [os.path.abspath(path)], judge.judged, known)
     return {

@@ -37,8 +37,8 @@ p = torch.sigmoid(m(torch.randn(5, 4))).squeeze(1)  # here
 F.binary_cross_entropy_with_logits(p, torch.ones(5)).backward()
 """,
     "sequential last": """\
-m = nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1))
-loss = F.cross_entropy(m(torch.randn(5, 4)), torch.randint(0, 3, (5,)))  # here
+m = nn.Sequential(nn.Linear(4, 3), nn.Softmax(-1))  # here
+loss = F.cross_entropy(m(torch.randn(5, 4)), torch.randint(0, 3, (5,)))
 loss.backward()
 """,
     "view and reduction none": """\
@@ -47,14 +47,41 @@ p = m(torch.randn(5, 4)).view(5, 2, 3).softmax(-1).view(-1, 3)  # here
 w = torch.rand(10)
 (F.cross_entropy(p, torch.randint(0, 3, (10,)), reduction="none") * w).mean().backward()
 """,
+    "head of a class in a sequential": """\
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.head = nn.Sequential(
+            nn.ReLU(),
+            nn.Linear(8, 1),
+            nn.Sigmoid(),  # here
+        )
+    def forward(self, x):
+        return self.head(self.body(x))
+m = N()
+F.binary_cross_entropy_with_logits(m(torch.randn(5, 4)), torch.ones(5, 1)).backward()
+""",
+    "log_softmax and cross_entropy": """\
+m = nn.Linear(4, 3)
+p = F.log_softmax(m(torch.randn(5, 4)), dim=1)  # here
+F.cross_entropy(p, torch.randint(0, 3, (5,))).backward()
+""",
+    "probabilities as logits of a distribution": """\
+from torch.distributions import Categorical
+m = nn.Linear(4, 3)
+p = m(torch.randn(5, 4)).softmax(-1)  # here
+d = Categorical(logits=p)
+(-d.log_prob(d.sample())).mean().backward()
+""",
     "nll without log": """\
 m = nn.Linear(4, 3)
 p = F.softmax(m(torch.randn(5, 4)), 1)  # here
 F.nll_loss(p, torch.randint(0, 3, (5,))).backward()
 """,
     "sigmoid twice bce": """\
-m = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
-p = m(torch.randn(5, 4))  # here
+m = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())  # here
+p = m(torch.randn(5, 4))
 F.binary_cross_entropy(torch.sigmoid(p), torch.ones(5, 1)).backward()
 """,
 }
@@ -76,6 +103,14 @@ x = torch.randn(5, 4)
 F.cross_entropy(m(x), (t(x) / 2).softmax(1)).backward()
 F.kl_div(m(x).log_softmax(1), t(x).softmax(1), reduction="batchmean").backward()
 F.kl_div(m(x).log_softmax(1), t(x).log_softmax(1), reduction="batchmean", log_target=True).backward()
+""",
+    "distributions": """\
+from torch.distributions import Bernoulli, Categorical
+m = nn.Linear(4, 3)
+for d in (Categorical(logits=m(torch.randn(5, 4))), Categorical(probs=m(torch.randn(5, 4)).softmax(-1)),
+          Categorical(logits=m(torch.randn(5, 4)).log_softmax(-1)), Bernoulli(probs=m(torch.randn(5, 4)).sigmoid())):
+    (-d.log_prob(d.sample())).mean().backward()
+torch.logsumexp(m(torch.randn(5, 4)).softmax(-1), 1).mean().backward()
 """,
     "attention weights inside": """\
 m = nn.Linear(4, 4)

@@ -29,6 +29,26 @@ m = nn.Linear(4, 3)
 out = m(torch.randn(6, 4)).mean()
 out.backward(gradient=torch.ones(6, 3))  # here
 """,
+    "hook": """\
+m, head = nn.Linear(4, 3), nn.Linear(3, 1)
+h = m(torch.randn(6, 4))
+h.register_hook(lambda g: g.mean(0))  # here
+head(h).sum().backward()
+""",
+    "hook of a function": """\
+class N(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 3), nn.Linear(3, 1)
+    def scaled(self, grad):
+        norm = grad.norm(dim=1)
+        return norm / norm.max()  # here
+    def forward(self, x):
+        h = self.a(x)
+        h.register_hook(self.scaled)
+        return self.b(h)
+N()(torch.randn(6, 4)).sum().backward()
+""",
     "grad outputs": """\
 m = nn.Linear(4, 1)
 x = torch.randn(6, 4, requires_grad=True)
@@ -84,6 +104,13 @@ m.weight.grad = m.weight.grad.t()  # here
 }
 
 GOOD = {
+    "hooks": """\
+m = nn.Linear(4, 3)
+h = m(torch.randn(6, 4))
+h.register_hook(lambda g: g * 2)
+h.register_hook(lambda g: None)
+h.sum().backward()
+""",
     "scalars and gradients of the right shape": """\
 m = nn.Linear(4, 3)
 x = torch.randn(6, 4, requires_grad=True)

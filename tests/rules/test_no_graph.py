@@ -52,6 +52,38 @@ BAD = {
         loss = 1 - accuracy(model(torch.randn(8, 4)), torch.randint(0, 3, (8,)))
         loss.backward()
     """,
+    "the number of the loss": """
+        model = nn.Linear(4, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        def train(x, y):
+            opt.zero_grad()
+            loss = F.mse_loss(model(x), y).item()  # <- no-graph
+            loss.backward()
+            opt.step()
+        train(torch.randn(8, 4), torch.randn(8, 1))
+    """,
+    "numbers of a list that require grad again": """
+        model = nn.Linear(4, 2)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            logs = []
+            for _ in range(5):
+                probs = model(torch.randn(4)).log_softmax(0)
+                logs.append(probs[torch.multinomial(probs.exp(), 1).item()].item())  # <- no-graph
+            loss = -(torch.tensor(logs) * torch.rand(5)).sum()
+            loss.requires_grad = True
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "another name for a detached tensor": """
+        from torch.autograd import Variable
+        model = nn.Linear(4, 2)
+        out = model(torch.randn(8, 4))
+        seen = Variable(out.data)  # <- no-graph
+        loss = torch.cdist(seen, seen).mean()
+        loss.backward()
+    """,
     "a detached prediction": """
         model = nn.Linear(4, 1)
         x, y = torch.randn(8, 4), torch.randn(8, 1)

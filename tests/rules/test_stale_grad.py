@@ -22,6 +22,33 @@ BAD = {
             loss.backward()  # <- stale-grad
             opt.step()
     """,
+    "frozen with a gradient of zeros": """
+        body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
+        for step in range(8):
+            if step == 3:
+                body.requires_grad_(False)  # <- stale-grad
+            opt.zero_grad(set_to_none=False)
+            head(torch.tanh(body(torch.randn(8, 3)))).pow(2).mean().backward()
+            opt.step()
+    """,
+    "frozen in a loop, decayed": """
+        def freeze(module):
+            for p in module.parameters():
+                p.requires_grad = False  # <- stale-grad
+
+        body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.AdamW([*body.parameters(), *head.parameters()], lr=0.1)
+        for epoch in range(2):
+            for _ in range(4):
+                head.zero_grad()
+                for p in body.parameters():
+                    if p.grad is not None:
+                        p.grad.zero_()
+                head(torch.tanh(body(torch.randn(8, 3)))).pow(2).mean().backward()
+                opt.step()
+            freeze(body)
+    """,
     "zero_grad without parentheses": """
         model = nn.Linear(3, 1)
         optimizer = torch.optim.Adam(model.parameters())
@@ -407,6 +434,29 @@ GOOD = {
                 if (i + 1) % window == 0:
                     opt.step()
                     opt.zero_grad()
+    """,
+    "frozen without a gradient": """
+        body, head = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt = torch.optim.AdamW([*body.parameters(), *head.parameters()], lr=0.1)
+        for step in range(8):
+            if step == 3:
+                body.requires_grad_(False)
+            opt.zero_grad()
+            head(torch.tanh(body(torch.randn(8, 3)))).pow(2).mean().backward()
+            opt.step()
+    """,
+    "frozen for the other's turn": """
+        gen, disc = nn.Linear(3, 4), nn.Linear(4, 1)
+        opt_g, opt_d = torch.optim.Adam(gen.parameters()), torch.optim.Adam(disc.parameters())
+        for _ in range(5):
+            disc.requires_grad_(True)
+            opt_d.zero_grad()
+            disc(gen(torch.randn(8, 3)).detach()).mean().backward()
+            opt_d.step()
+            disc.requires_grad_(False)
+            opt_g.zero_grad()
+            (-disc(gen(torch.randn(8, 3)))).mean().backward()
+            opt_g.step()
     """,
     "an attack on the embedding between two backward calls, taken back": """
         embedding, head = nn.Embedding(9, 4), nn.Linear(4, 2)

@@ -34,6 +34,41 @@ BAD = {
             l.backward()
             o.step()
     """,
+    "a number computed from a parameter": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.enc = mlp(4, 3)
+                self.scale = nn.Parameter(torch.tensor(2.6))
+            def forward(self, x):
+                scale = self.scale.exp().item()  # <- unreached-parameter
+                return scale * self.enc(x)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            l = F.cross_entropy(m(torch.randn(8, 4)), torch.zeros(8).long())
+            l.backward()
+            o.step()
+            print(l.item())
+    """,
+    "a result assigned over": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.c = (nn.Linear(4, 4) for _ in range(3))
+            def forward(self, x):
+                y = torch.relu(self.a(x))
+                z = torch.relu(self.b(y))  # <- unreached-parameter
+                z = torch.relu(self.c(y))
+                return z
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
     "an encoder under no_grad": """
         class M(nn.Module):
             def __init__(self):

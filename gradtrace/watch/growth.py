@@ -42,8 +42,6 @@ class _Look:
 
     tensors: int = 0
     newest: int = -1
-    #: numbers of the tensors' own nodes
-    roots: set[int] = field(default_factory=set)
     #: the nodes below, and the old ones among them
     seen: set[Any] = field(default_factory=set)
     nodes: set[Any] = field(default_factory=set)
@@ -51,7 +49,6 @@ class _Look:
     def add(self, root: Any, start: int) -> None:
         self.tensors += 1
         self.newest = max(self.newest, root._sequence_nr())
-        self.roots.add(root._sequence_nr())
         waiting = [root]
         while waiting and len(self.seen) < walk.LIMIT and len(self.nodes) < _NODES:
             node = waiting.pop()
@@ -86,8 +83,8 @@ class GrowthWatcher(Observer):
         self._at_steps: dict[str, History] = {}
         self._between: dict[str, History] = {}
         self._pending: dict[str, Growth] = {}
-        #: of each pending one: the numbers of the tensors held, and when it grew
-        self._roots: dict[str, set[int]] = {}
+        #: of each pending one: the numbers of the nodes held, and when it grew
+        self._numbers: dict[str, set[int]] = {}
         self._phases: dict[str, int] = {}
         #: those that are forgotten if training goes on
         self._doubtful: set[str] = set()
@@ -131,7 +128,8 @@ class GrowthWatcher(Observer):
             history.add(len(look.nodes))
             if history.rises >= enough:
                 self._pending[holder] = self._growth(holder, look, frame, 0)
-                self._roots[holder], self._phases[holder] = look.roots, self._phase
+                self._numbers[holder] = {node._sequence_nr() for node in look.seen}
+                self._phases[holder] = self._phase
                 self._doubtful.discard(holder)
                 grown.append(holder)
         return grown
@@ -150,7 +148,7 @@ class GrowthWatcher(Observer):
             self._pending = {
                 holder: growth
                 for holder, growth in self._pending.items()
-                if holder not in self._doubtful and self._roots[holder].isdisjoint(run_through)
+                if holder not in self._doubtful and self._numbers[holder].isdisjoint(run_through)
             }
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:

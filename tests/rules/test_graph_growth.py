@@ -147,6 +147,28 @@ for _ in range(15):
 }
 
 GOOD = {
+    "last_state_of_a_decoder": """
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru, self.out = nn.GRU(4, 4, batch_first=True), nn.Linear(4, 2)
+
+    def forward(self, token, hidden):
+        out, hidden = self.gru(token, hidden)
+        return self.out(out[:, 0]), hidden
+
+
+decoder = Decoder()
+optimizer = torch.optim.Adam(decoder.parameters())
+for _ in range(10):
+    hidden, loss = torch.zeros(1, 2, 4), 0
+    for _ in range(6):
+        logits, hidden = decoder(torch.randn(2, 1, 4), hidden)
+        loss = loss + nn.functional.cross_entropy(logits, torch.zeros(2).long())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
     "numbers": """
 losses, total = [], 0.0
 for _ in range(20):

@@ -76,6 +76,7 @@ class TestExitCode:
         class Found(Rule):
             id = "found"
             level = Level.NOTE
+            hears = (Backward,)
 
             def see(self, event: Event) -> Iterable[Finding]:
                 return self.finding(event.stack, "message", "help", level=level) if isinstance(event, Backward) else ()

@@ -6,8 +6,10 @@ import importlib
 import inspect
 import pkgutil
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Unjudged
@@ -35,6 +37,10 @@ class Judge:
     def __init__(self, rules: Iterable[Rule] | None = None, levels: Mapping[str, Level] | None = None) -> None:
         self._rules = [kind() for kind in all_rules()] if rules is None else list(rules)
         self._levels = levels or {}
+        self._hearing: defaultdict[type[Any], list[Rule]] = defaultdict(list)
+        for rule in self._rules:
+            for kind in rule.hears:
+                self._hearing[kind].append(rule)
         self._findings: dict[tuple[str, str, int], Finding] = {}
         self._calls = self._steps = 0
 
@@ -42,7 +48,7 @@ class Judge:
         self._calls += isinstance(event, Backward)
         self._steps += isinstance(event, Step)
         error = getattr(event, "error", None)
-        for rule in self._rules:
+        for rule in self._hearing[type(event)]:
             for finding in rule.see(event):
                 self._add(replace(finding, level=self._level(rule, finding), error=error))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs, Related
@@ -20,6 +20,8 @@ class Rule(ABC):
     #: public name
     id: ClassVar[str]
     level: ClassVar[Level]
+    #: the kinds of events that it is to see: those of every step are many
+    hears: ClassVar[tuple[type[Any], ...]]
     #: rules that say the same thing less well where they find something at the same line
     covers: ClassVar[frozenset[str]] = frozenset()
     #: what a run must have for silence to mean that all is well

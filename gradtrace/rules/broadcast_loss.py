@@ -27,6 +27,7 @@ from gradtrace.rules.base import Rule
 class BroadcastLoss(Rule):
     id = "broadcast-loss"
     level = Level.WARNING
+    hears = (Broadcast,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Broadcast):

@@ -80,6 +80,7 @@ class _Optimizer:
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
+    hears = (Fed, Unstepped, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:

@@ -31,6 +31,7 @@ from gradtrace.rules.base import Rule
 class DoubleSoftmaxRule(Rule):
     id = "double-softmax"
     level = Level.WARNING
+    hears = (DoubleSoftmax,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, DoubleSoftmax):

@@ -51,6 +51,7 @@ _PLAIN = _PARTS | frozenset(
 class FreedGraph(Rule):
     id = "freed-graph"
     level = Level.ERROR
+    hears = (Backward,)
     needs = Needs(calls=2)
 
     def __init__(self) -> None:

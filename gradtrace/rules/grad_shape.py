@@ -32,6 +32,7 @@ from gradtrace.rules.places import expression
 class GradShape(Rule):
     id = "grad-shape"
     level = Level.ERROR
+    hears = (Misfit,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Misfit) or event.kind == "nonscalar":

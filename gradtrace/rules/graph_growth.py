@@ -40,6 +40,7 @@ from gradtrace.rules.base import Rule
 class GraphGrowth(Rule):
     id = "graph-growth"
     level = Level.WARNING
+    hears = (Growth,)
     needs = Needs(calls=6)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -35,6 +35,7 @@ from gradtrace.rules.writes import operation, request, what_was_saved, writing
 class HiddenWrite(Rule):
     id = "hidden-write"
     level = Level.ERROR
+    hears = (Overwritten,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Overwritten) or event.error is not None:

@@ -37,6 +37,7 @@ from gradtrace.rules.base import Rule
 class HookGrowth(Rule):
     id = "hook-growth"
     level = Level.WARNING
+    hears = (HooksGrew,)
     needs = Needs(calls=6)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -42,6 +42,7 @@ _MENDS = {
 class InplaceLeaf(Rule):
     id = "inplace-leaf"
     level = Level.ERROR
+    hears = (Refused,)
     needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -45,6 +45,7 @@ _MENDS = {
 class InplaceSaved(Rule):
     id = "inplace-saved"
     level = Level.ERROR
+    hears = (Overwritten,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Overwritten) or event.error is None:

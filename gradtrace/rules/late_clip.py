@@ -52,6 +52,7 @@ class _Line:
 class LateClip(Rule):
     id = "late-clip"
     level = Level.ERROR
+    hears = (Clipped, End)
     needs = Needs(steps=2)
 
     def __init__(self) -> None:

@@ -69,6 +69,7 @@ _TARGET = re.compile(
 class LeakedGrad(Rule):
     id = "leaked-grad"
     level = Level.ERROR
+    hears = (Fed, Clipped, Collected, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:

@@ -47,6 +47,7 @@ _HELP = {
 class MissingCreateGraph(Rule):
     id = "missing-create-graph"
     level = Level.ERROR
+    hears = (Backward, ConstantGradient)
     #: at that line the graph is kept in vain for the same reason
     covers = frozenset({"unneeded-retain"})
 

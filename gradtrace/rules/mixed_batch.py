@@ -32,6 +32,7 @@ from gradtrace.rules.base import Rule
 class MixedBatchRule(Rule):
     id = "mixed-batch"
     level = Level.WARNING
+    hears = (MixedBatch,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, MixedBatch):

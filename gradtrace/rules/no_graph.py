@@ -60,6 +60,7 @@ _INSTEAD = {
 class NoGraph(Rule):
     id = "no-graph"
     level = Level.ERROR
+    hears = (Step, Backward)
 
     def __init__(self) -> None:
         #: the last backward call, if all that it reached was made of values without a graph

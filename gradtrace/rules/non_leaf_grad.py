@@ -37,6 +37,7 @@ from gradtrace.rules.places import shared_depth, within
 class NonLeafGrad(Rule):
     id = "non-leaf-grad"
     level = Level.ERROR
+    hears = (GradMissed, NotOptimizable)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, GradMissed):

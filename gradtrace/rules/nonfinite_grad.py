@@ -85,6 +85,7 @@ _CALLED = {"": "it", "div": "division", "mul": "the product", "log1_p": "log1p",
 class NonFiniteGrad(Rule):
     id = "nonfinite-grad"
     level = Level.ERROR
+    hears = (NonFinite,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, NonFinite) or (event.scaled and event.kind in _SKIPPED):

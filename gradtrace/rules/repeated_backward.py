@@ -31,6 +31,7 @@ from gradtrace.rules.places import expression
 class RepeatedBackward(Rule):
     id = "repeated-backward"
     level = Level.ERROR
+    hears = (Backward,)
     needs = Needs(calls=2)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -49,6 +49,7 @@ class _Line:
 class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
+    hears = (Fed, End)
     needs = Needs(steps=3)
 
     def __init__(self) -> None:

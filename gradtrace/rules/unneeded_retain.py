@@ -60,6 +60,7 @@ class _Line:
 class UnneededRetain(Rule):
     id = "unneeded-retain"
     level = Level.WARNING
+    hears = (Backward, Step, End)
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}

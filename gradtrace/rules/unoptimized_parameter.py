@@ -69,6 +69,7 @@ _HELP = {
 class UnoptimizedParameter(Rule):
     id = "unoptimized-parameter"
     level = Level.ERROR
+    hears = (ParameterReplaced, Unoptimized)
     needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -54,6 +54,7 @@ _MENDS = {
 class UnreachedParameter(Rule):
     id = "unreached-parameter"
     level = Level.WARNING
+    hears = (Backward, Unreached)
     needs = Needs(steps=3)
 
     def __init__(self) -> None:

@@ -35,6 +35,7 @@ from gradtrace.rules.base import Rule
 class ZeroGradient(Rule):
     id = "zero-gradient"
     level = Level.WARNING
+    hears = (FlatGradient,)
     needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

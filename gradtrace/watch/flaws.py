@@ -57,6 +57,8 @@ def risk(kind: type) -> Risk:
 
 def finite(tensor: torch.Tensor) -> bool:
     """Whether all values are finite, as far as the layout lets us look. Makes no node and no random number."""
+    if tensor.layout is torch.strided and tensor.dim() == 0 and tensor.dtype.is_floating_point:
+        return math.isfinite(tensor.item())
     values = tensor.detach()
     if values.is_sparse:
         values = values._values()

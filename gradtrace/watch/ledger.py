@@ -288,9 +288,14 @@ class Ledger(Observer):
             self._clear(purse, call.frame)
 
     def after_zero_grad(self, tensors: Iterable[Tensor], frame: FrameType) -> None:
+        self._clips.close()
         for tensor in tensors:
             purse = self._purses.get(id(tensor))
-            if purse is not None and (purse.calls or purse.clip is not None):
+            if purse is None or not (purse.calls or purse.clip is not None):
+                continue
+            if purse.clip is None and not purse.fresh:
+                purse.empty()
+            else:
                 self._clear(purse, frame)
 
     def _zeroed(self, call: TorchCall) -> None:

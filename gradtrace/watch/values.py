@@ -92,14 +92,14 @@ class Values(Observer):
         place = call.stack[0].place
         count = self._calls[place] = self._calls.get(place, 0) + 1
         often = count <= _FIRST or count & (count - 1) == 0
-        on_cpu = all(tensor.device.type == "cpu" for tensor in outputs if isinstance(tensor, torch.Tensor))
-        if not often and not on_cpu:  # there, each look waits for the device
+        tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
+        if not often and any(tensor.device.type != "cpu" for tensor in tensors):  # there, each look waits for the device
             return
         run = _Run(call.nodes)
-        with torch.no_grad():
-            run.lost = not all(flaws.finite(one) for one in outputs if isinstance(one, torch.Tensor))
-            if run.lost and not self._is_ruined(call):
-                run.made_lost = _source_of_value(call.nodes)
+        run.lost = not all(map(flaws.finite, tensors))
+        if run.lost:
+            with torch.no_grad():
+                run.made_lost = None if self._is_ruined(call) else _source_of_value(call.nodes)
         self._run = run
         self._listen(run, often or run.lost)
 

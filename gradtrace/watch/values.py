@@ -93,7 +93,9 @@ class Values(Observer):
         count = self._calls[place] = self._calls.get(place, 0) + 1
         often = count <= _FIRST or count & (count - 1) == 0
         tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
-        if not often and any(tensor.device.type != "cpu" for tensor in tensors):  # there, each look waits for the device
+        if not often and any(
+            tensor.device.type != "cpu" for tensor in tensors
+        ):  # there, each look waits for the device
             return
         run = _Run(call.nodes)
         run.lost = not all(map(flaws.finite, tensors))

@@ -247,7 +247,7 @@ def dot(
     ] = "forward",
     debug: Debug = False,
 ) -> None:
-    """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf.
+    """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf, .html.
 
     The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
     """

@@ -78,19 +78,25 @@ def show(options: Options, wanted: Wanted, folding: Folding, saved: bool = False
 
 def dot(options: Options, wanted: Wanted, folding: Folding, forward: bool) -> int:
     """Writes the graphs as DOT, or draws them; returns the exit code."""
-    from gradtrace.renderers import dot
+    from gradtrace.renderers import dot, html
 
-    kind = by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf"))
+    kind = by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf", "html"))
     direction: dot.Direction = "forward" if forward else "backward"
 
+    def folded(graphs: Sequence[Graph]) -> Sequence[Graph]:
+        return folding.of(graphs, lambda graph: len(graph.nodes), dot.PAGE)
+
     def source(graphs: Sequence[Graph], *_: object) -> str:
-        return dot.source(folding.of(graphs, lambda graph: len(graph.nodes), dot.PAGE), direction)
+        return dot.source(folded(graphs), direction)
 
     if kind in ("dot", "gv"):
         out = Out(options.output, options.color, claim=options.output is None)
         return _picture(options, wanted, out, source)
+    if kind == "html":
+        out = Out(options.output, options.color)
+        return _picture(options, wanted, out, lambda graphs, *_: html.page(folded(graphs), list(folding.open)))
     if options.output is None or kind not in ("svg", "png", "pdf"):
-        raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png or .pdf")
+        raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png, .pdf or .html")
     path = options.output.absolute()
     dot.require_program(path)
 

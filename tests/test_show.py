@@ -461,6 +461,19 @@ class TestDot:
         assert show(TRAIN, command="dot").text == show(TRAIN, command="dot").text
 
 
+def test_a_page_comes_from_the_script_and_from_a_saved_graph(show: Runner) -> None:
+    show(DEEP, "-o", "graph.html", "--depth", "1", command="dot")
+    once = (show.directory / "graph.html").read_text(encoding="utf-8")
+    show(DEEP, "-o", "graph.json")
+    show("", "-o", "graph.html", "--depth", "1", command="dot", of="graph.json")
+    again = (show.directory / "graph.html").read_text(encoding="utf-8")
+    found = [re.findall(r'"title":"(net[^"]*|loss[^"]*)"', page) for page in (once, again)]
+    assert len(found[0]) > 20
+    assert [re.sub(r"[-.\d]+", "", title) for title in found[0]] == [
+        re.sub(r"[-.\d]+", "", title) for title in found[1]
+    ]
+
+
 class TestJson:
     @pytest.fixture
     def saved(self, show: Runner) -> str:

@@ -197,7 +197,7 @@ def _read_graph(plain: Mapping[str, Any], sites: Sequence[Site]) -> Graph:
         create_graph=plain["create_graph"],
         remarks=tuple(plain["remarks"]),
         calls=tuple(_read(Call, one) for one in plain["calls"]),
-        absent=tuple(plain["absent"]),
+        absent=tuple(plain.get("absent", ())),
     )
 
 

@@ -8,15 +8,15 @@ and so does what was written to in place.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import replace
 
 from gradtrace.model import memory
-from gradtrace.model.graph import Box, Call, Edge, Graph, Kind, Node, TensorFact
-from gradtrace.model.parts import Part, Parts, is_freed
-from gradtrace.model.site import Stack
+from gradtrace.model.boxes import Closed, box, shut
+from gradtrace.model.graph import Edge, Graph, Kind, Node
+from gradtrace.model.parts import Part, Parts
 
-_ALL = 1_000_000
+#: opens everything
+ALL = 1_000_000
 
 
 def fitted(graph: Graph, size: Callable[[Graph], int], most: int, open: Collection[str] = ()) -> Graph:
@@ -54,48 +54,24 @@ def _at(parts: Parts, depth: int, open: Collection[str]) -> Graph:
 # --- what is closed --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Closed:
-    """What is to be drawn as one."""
-
-    members: tuple[int, ...]
-    #: of the modules that it consists of
-    calls: tuple[Call, ...]
-    times: int
-    #: path of the module around it
-    around: str
-    #: operations of the equal turn that is shown beside it
-    shown: frozenset[int]
-
-
-def _closed(parts: Parts, depth: int, open: Collection[str]) -> Iterator[_Closed]:
+def _closed(parts: Parts, depth: int, open: Collection[str]) -> Iterator[Closed]:
     """What stays closed where `depth` levels are opened: single layers too, until everything is open."""
-    depth = _ALL if depth >= parts.levels else depth
+    depth = ALL if depth >= parts.levels else depth
     waiting = [(parts.root, depth, "")]
     while waiting:
         part, left, around = waiting.pop()
         around = part.call.path if part.call is not None else around
-        left = _ALL if part.call is not None and part.call.path in open else left
+        left = ALL if part.call is not None and part.call.path in open else left
         for run in parts.runs(part):
             last = run.turns[-1]
-            shut = left <= 0 and not any(id(one) in parts.apart for one in last)
-            if turns := run.turns if shut else run.turns[:-1]:
-                yield from _shut(parts, turns, around, frozenset() if shut else frozenset(parts.members([last])))
-            for one in [] if shut else last:
-                if parts.is_layer(one) and left < _ALL // 2 and id(one) not in parts.apart:
-                    yield from _shut(parts, [[one]], around, frozenset())
+            closed = left <= 0 and not any(id(one) in parts.apart for one in last)
+            if turns := run.turns if closed else run.turns[:-1]:
+                yield from shut(parts, turns, around, frozenset() if closed else frozenset(parts.members([last])))
+            for one in [] if closed else last:
+                if parts.is_layer(one) and left < ALL // 2 and id(one) not in parts.apart:
+                    yield from shut(parts, [[one]], around)
                 elif isinstance(one, Part):
                     waiting.append((one, max(left - 1, 0), around))
-
-
-def _shut(parts: Parts, turns: Sequence[Sequence[Part | int]], around: str, shown: frozenset[int]) -> Iterator[_Closed]:
-    """The turns as one; a single operation without a leaf stays what it is."""
-    members = parts.members(turns)
-    if len(members) == 1 and not parts.reads_leaf(members[0]):
-        return
-    calls = tuple(one.call for turn in turns for one in turn if isinstance(one, Part) and one.call is not None)
-    if len(members) > 1 or calls:
-        yield _Closed(members, calls, len(turns), around, shown)
 
 
 # --- the folded graph ------------------------------------------------------------------------------------------------
@@ -104,9 +80,9 @@ def _shut(parts: Parts, turns: Sequence[Sequence[Part | int]], around: str, show
 class _Drawn:
     """A graph with some of its parts closed."""
 
-    def __init__(self, graph: Graph, closed: Sequence[_Closed]) -> None:
+    def __init__(self, graph: Graph, closed: Sequence[Closed]) -> None:
         self._graph = graph
-        self._bytes = memory.owned(graph)
+        self._owned = memory.owned(graph)
         self._closed = {min(one.members): one for one in closed}
         #: what a node is drawn as: itself, or the box it is in
         self._drawn = {node.id: node.id for node in graph.nodes}
@@ -164,73 +140,7 @@ class _Drawn:
             edges[Edge(user, source, at, output)] = None
         return list(edges), outputs
 
-    def _box(self, closed: _Closed, number: int, outputs: Mapping[tuple[int, int], int]) -> Node:
-        nodes = [self._graph.by_id[member] for member in closed.members]
+    def _box(self, closed: Closed, number: int, outputs: Mapping[tuple[int, int], int]) -> Node:
         read = [edge.source for member in closed.members for edge in self._graph.inputs.get(member, ())]
         ends = dict.fromkeys(source for source in read if source in self._hidden)
-        leaves = [one for end in ends if (one := self._graph.by_id[end]).kind is Kind.LEAF]
-        out = [self._graph.by_id[node] for node, _ in outputs]
-        box = Box(
-            members=(*closed.members, *ends),
-            paths=tuple(dict.fromkeys(call.path for call in closed.calls)),
-            times=closed.times,
-            more=bool(closed.shown),
-            operations=len(nodes),
-            parameters=sum(prod(leaf.outputs[0].shape or ()) for leaf in leaves if leaf.outputs),
-            saved_bytes=sum(self._bytes.get(node.id, 0) for node in nodes),
-        )
-        lone = out[0] if len(out) == 1 else None
-        return Node(
-            id=number,
-            kind=Kind.BOX,
-            op=", ".join(dict.fromkeys(call.kind for call in closed.calls)) or _operations(nodes),
-            name=lone.name if lone is not None else None,
-            outputs=tuple(self._fact(node, output) for node, output in outputs),
-            stack=_called(_common(nodes), self._classes(nodes, closed.calls)),
-            module=closed.around,
-            value=lone.value if lone is not None else None,
-            tags=("freed",) if any(map(is_freed, nodes)) else (),
-            gradient=out[0].gradient if out else None,
-            box=box,
-        )
-
-    def _classes(self, nodes: Sequence[Node], calls: Sequence[Call]) -> set[str]:
-        """The classes of the modules in a box."""
-        outer = {call.inside for call in calls}
-        known = {call.number: call for call in self._graph.calls}
-        numbers = {node.call for node in nodes} if calls else set()
-        found = set()
-        while numbers := {number for number in numbers if number in known} - outer:
-            found |= {known[number].kind for number in numbers}
-            numbers = {known[number].inside for number in numbers}
-        return found
-
-    def _fact(self, node: int, output: int) -> TensorFact:
-        facts = self._graph.by_id[node].outputs
-        return facts[output] if output < len(facts) else TensorFact(None)
-
-
-def _operations(nodes: Sequence[Node]) -> str:
-    """`Sub, Pow, Mean`."""
-    names = list(dict.fromkeys(node.op.rstrip("0123456789").removesuffix("Backward") for node in nodes))
-    return ", ".join(names[:3] + ["…"] * (len(names) > 3))
-
-
-def _called(stack: Stack, classes: Collection[str]) -> Stack:
-    """The place outside of the `forward` of these classes."""
-    at = 0
-    while at + 1 < len(stack) and stack[at].in_module_call and f".{stack[at].function}".split(".")[-2] in classes:
-        at += 1
-    return stack[at:]
-
-
-def _common(nodes: Sequence[Node]) -> Stack:
-    """The innermost place that all nodes were made at, or were called from."""
-    stacks = [node.stack[::-1] for node in nodes if node.stack]
-    if not stacks:
-        return ()
-    first, depth = stacks[0], min(map(len, stacks))
-    same = 0
-    while same < depth and len({stack[same].place for stack in stacks}) == 1:
-        same += 1
-    return first[:same][::-1] or nodes[-1].stack
+        return box(self._graph, closed, number, ends, outputs, self._owned)

@@ -174,6 +174,11 @@ class Graph:
         return {node.id: node for node in self.nodes}
 
     @cached_property
+    def call(self) -> Mapping[int, Call]:
+        """The module calls by their numbers."""
+        return {call.number: call for call in self.calls}
+
+    @cached_property
     def inputs(self) -> Mapping[int, tuple[Edge, ...]]:
         """The edges to what each node consumed, in input order."""
         found: dict[int, list[Edge]] = {}

@@ -50,7 +50,7 @@ class Parts:
         self.apart: set[int] = set()
         self.operations = _in_order(graph)
         self.rank = {node.id: rank for rank, node in enumerate(self.operations)}
-        self._calls = {call.number: call for call in graph.calls}
+        self._calls = graph.call
         self._outer = {call.inside for call in graph.calls}
         self._numbers: dict[object, int] = {}
         self.root = self._tree()

@@ -67,6 +67,15 @@ def line_text(path: str, line: int) -> str:
     return linecache.getline(path, line).strip() if known is None else known
 
 
+def lines_around(path: str, line: int, more: int) -> dict[int, str]:
+    """The line and `more` on each side, as far as there are any, with their indentation."""
+    numbers = range(max(line - more, 1), line + more + 1)
+    if (path, line) in _recalled:
+        return {number: _recalled[path, number] for number in numbers if (path, number) in _recalled}
+    found = {number: linecache.getline(path, number).rstrip() for number in numbers}
+    return found if found[line] else {}
+
+
 def statement(path: str, line: int, column: int | None = None) -> ast.stmt | None:
     """The innermost statement on a line, of several the one at `column`; for a compound statement only its header
     counts."""

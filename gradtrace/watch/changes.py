@@ -15,8 +15,8 @@ from gradtrace.watch.lineage import Lineage
 from gradtrace.watch.valuing import value
 
 Tensor = torch.Tensor
-#: numbers up to so many are read anew at each statement, since `.data` and NumPy write without a trace
-_SMALL = 64
+#: places of memory remembered to which `.data`, NumPy and the like can write without a trace
+_EXPOSED = 4_096
 #: leaves named in one fact
 _NAMES = 64
 
@@ -52,6 +52,7 @@ class Changes:
         self._lineage = lineage
         self._cuts = cuts
         self._known: dict[int, _Known] = {}
+        self._exposed: set[int] = set()
         #: names that the running function has for tensors
         self.local: dict[int, str] = {}
 
@@ -59,6 +60,11 @@ class Changes:
         """The user's name for a tensor, the running function's own first; empty where there is none."""
         known = self._known.get(id(tensor))
         return self.local.get(id(tensor)) or (known.name if known else "")
+
+    def expose(self, tensor: Tensor) -> None:
+        """From now on it may be written to in a way that its version does not tell."""
+        if len(self._exposed) < _EXPOSED:
+            self._exposed.add(saved.memory(tensor))
 
     def in_order(self, texts: Iterable[str]) -> tuple[str, ...]:
         """Names in the order in which the user's code has them."""
@@ -100,27 +106,26 @@ class Changes:
             was = before.get(key)
             if was is None and not _within(name, built) and (key in given or _short(name)):
                 facts.append(self._made(given.get(key, name), tensor, statement, before, old_names))
-            elif was is not None:
+            elif was is not None and (was is not self._known[key] or key in given):
                 if key in given and given[key] != was.name and was.version == self._known[key].version:
                     facts.append(self._made(given[key], tensor, statement, before, old_names, same=was.name))
                 facts += self._changed(self.name(tensor), was, self._known[key], tensor, step, asked)
         return [*built.values(), *sorted(facts, key=_order)]
 
     def _moment(self, name: str, tensor: Tensor, before: _Known | None) -> _Known:
-        version = _version(tensor)
-        same = before is not None and before.version == version and tensor.numel() > _SMALL
-        grad = _grad(tensor)
+        version, memory, grad = _version(tensor), saved.memory(tensor), _grad(tensor)
         seen = None if grad is None else (id(grad), _version(grad))
-        kept = before is not None and before.seen == seen and (grad is None or grad.numel() > _SMALL)
-        return _Known(
-            name,
-            version,
-            saved.memory(tensor),
-            tensor.requires_grad,
-            before.value if before is not None and same else value(tensor),
-            seen,
-            before.grad if before is not None and kept else None if grad is None else value(grad),
-        )
+        same = before is not None and (before.version, before.memory) == (version, memory)
+        same = same and memory not in self._exposed
+        kept = before is not None and before.seen == seen and (grad is None or not self._is_exposed(grad))
+        if before is not None and same and kept and (before.name, before.requires_grad) == (name, tensor.requires_grad):
+            return before
+        numbers = before.value if before is not None and same else value(tensor)
+        told = before.grad if before is not None and kept else None if grad is None else value(grad)
+        return _Known(name, version, memory, tensor.requires_grad, numbers, seen, told)
+
+    def _is_exposed(self, tensor: Tensor) -> bool:
+        return bool(self._exposed) and saved.memory(tensor) in self._exposed
 
     def _built(
         self, statement: Statement, scope: Mapping[str, Any], outer: Mapping[str, Any]
@@ -196,7 +201,7 @@ class Changes:
     ) -> Iterator[Fact]:
         if before.requires_grad != now.requires_grad and tensor.is_leaf:
             yield Required(name, now.requires_grad)
-        if before.value != now.value and not _same(before.value, now.value):
+        if not _same(before.value, now.value):
             saver = self._lineage.saver(tensor) if not step else None
             line = saver.stack[0].line if saver and saver.stack else 0
             versions = before.version, now.version
@@ -223,7 +228,7 @@ def _change(before: _Known, now: _Known, asked: bool) -> str:
 
 def _same(one: Value, other: Value) -> bool:
     """Whether the numbers are the same; NaN is the same as NaN."""
-    return repr(one) == repr(other)
+    return one is other or repr(one) == repr(other)
 
 
 def _grad(tensor: Tensor) -> Tensor | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
@@ -15,10 +17,10 @@ from gradtrace.watch.observer import TorchCall, tensors_in
 from gradtrace.watch.session import Session
 from gradtrace.watch.walk import ACCUMULATE, mark_of
 
-#: nodes that are looked at in one run: Python's wrappers of a very deep graph are not safe to drop (see walk)
+#: living nodes that are looked at: Python's wrappers of a very deep graph are not safe to drop (see walk)
 _NODES = 20_000
-#: places of memory remembered with what saved them, and characters of a formula
-_SAVERS, _FORMULA = 4_096, 300
+#: formulas, and places of memory with what saved them, that are remembered, and characters of a formula
+_KEPT, _FORMULA = 4_096, 300
 #: leaves of a call up to which the way to each is told
 _FEW = 4
 #: nodes among which the freed one is looked for after an error
@@ -27,8 +29,11 @@ _NEAR = 1_000
 Naming = Callable[[torch.Tensor], str]
 
 
+_TOUCHED, _SAVING = "gradtrace: touched", "gradtrace: saving"
+
+
 class _Token:
-    """Lives in a node's metadata, and as long as the node."""
+    """Lives in the metadata of nodes, and as long as they."""
 
     __slots__ = ("__weakref__",)
 
@@ -51,7 +56,9 @@ class Lineage:
     def __init__(self, session: Session, naming: Naming) -> None:
         self._session = session
         self._naming = naming
-        self._nodes_left = _NODES
+        #: held by every node that was looked at, so that its references tell how many of them are alive
+        self._touched = _Token()
+        self._none = sys.getrefcount(self._touched)
         #: formulas of the nodes made by the statement that runs, or by one around it
         self._formulas: dict[int, str] = {}
         self._behind: dict[int, tuple[str, ...]] = {}
@@ -59,13 +66,18 @@ class Lineage:
 
     def node_of(self, tensor: torch.Tensor) -> Any:
         """Its grad_fn, while there are nodes left to look at."""
-        if self._nodes_left <= 0 or not tensor.requires_grad or tensor.is_leaf:
+        if not tensor.requires_grad or tensor.is_leaf or self._is_full():
             return None
-        self._nodes_left -= 1
         try:
-            return tensor.grad_fn
+            node: Any = tensor.grad_fn
         except RuntimeError:  # a view made under no_grad, whose base was written to afterwards
             return None
+        if node is not None:
+            node.metadata[_TOUCHED] = self._touched
+        return node
+
+    def _is_full(self) -> bool:
+        return sys.getrefcount(self._touched) - self._none > _NODES
 
     def made(self, call: TorchCall) -> None:
         """A call made nodes: notes how it computed its results."""
@@ -79,8 +91,8 @@ class Lineage:
             if number >= call.before:
                 self._formulas[number] = f"{op}({arguments})" if len(arguments) < _FORMULA else f"{op}(…)"
                 self._note_saved(node, op, stack)
-        if len(self._formulas) > _SAVERS:
-            self._formulas.clear()
+        if len(self._formulas) > 2 * _KEPT:
+            self._formulas = dict(islice(self._formulas.items(), _KEPT, None))
 
     def _argument(self, given: Any) -> str:
         if isinstance(given, torch.Tensor):
@@ -99,9 +111,9 @@ class Lineage:
         for _, tensor in saved.tensors(node):
             place = saved.memory(tensor)
             if place:
-                node.metadata["gradtrace: story"] = token
-                if len(self._savers) >= _SAVERS:
-                    self._savers.clear()
+                node.metadata[_SAVING] = token
+                if len(self._savers) > 2 * _KEPT:
+                    self._savers = dict(islice(self._savers.items(), _KEPT, None))
                 self._savers[place] = Saver(op, stack, weakref.ref(token))
 
     def saver(self, tensor: torch.Tensor) -> Saver | None:
@@ -116,6 +128,8 @@ class Lineage:
         """Names of the leaves to which gradients flow back from a node."""
         number = node._sequence_nr()
         if number not in self._behind:
+            if len(self._behind) > 2 * _KEPT:
+                self._behind = dict(islice(self._behind.items(), _KEPT, None))
             self._behind[number] = tuple(self._leaves(node))
         return self._behind[number]
 
@@ -129,8 +143,8 @@ class Lineage:
                 found[self._naming(leaf) or f"a leaf of shape {list(leaf.shape)}"] = None
             elif (known := self._behind.get(node._sequence_nr())) is not None:
                 found |= dict.fromkeys(known)
-            elif self._nodes_left > 0:
-                self._nodes_left -= 1
+            elif not self._is_full():
+                node.metadata[_TOUCHED] = self._touched
                 children = [child for child, _ in reversed(node.next_functions) if child is not None]
                 waiting += [child for child in children if child not in seen]
                 seen |= set(children)

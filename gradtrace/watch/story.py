@@ -34,6 +34,8 @@ from gradtrace.watch.tracing import callbacks, traced
 
 Tensor = torch.Tensor
 _LEAVING = {Tensor.item: "item()", Tensor.tolist: "tolist()", Tensor.numpy: "numpy()", Tensor.__float__: "float()"}
+#: give a way to write to a tensor without a trace
+_EXPOSING = Tensor.data.__get__, Tensor.__array__, Tensor.__dlpack__  # type: ignore[attr-defined]
 #: leaves that a call did not reach, named in one fact
 _MISSED = 64
 
@@ -260,10 +262,15 @@ class Storyteller(Observer):
     # what torch does
 
     def functions(self) -> Mapping[Any, Handler]:
-        return dict.fromkeys(_LEAVING, self._leaves_torch)
+        return dict.fromkeys(_LEAVING, self._leaves_torch) | dict.fromkeys(_EXPOSING, self._exposes)
+
+    def _exposes(self, call: TorchCall) -> None:
+        self._changes.expose(call.args[0])
 
     def _leaves_torch(self, call: TorchCall) -> None:
         tensor = call.args[0] if call.args else None
+        if call.func is Tensor.numpy:
+            self._exposes(call)
         if self._running and isinstance(tensor, Tensor) and tensor.requires_grad and self._name(tensor):
             self._running[-1].facts.append(Left(_LEAVING[call.func], self._name(tensor)))
 

@@ -273,7 +273,9 @@ def follow(
         int, typer.Option(min=1, help="Iterations told of each loop, besides the first that differ from them.")
     ] = 1,
     package: Annotated[str | None, typer.Option(help="Follow the code of this installed package as well.")] = None,
-    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="text, json or html [default: by the ending of -o, else text].")
+    ] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gradtrace import script
-from gradtrace.errors import ExitCode, no_such
+from gradtrace.errors import ExitCode, UsageError, no_such
 from gradtrace.model.chronicle import Chronicle
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Ended
@@ -18,7 +18,7 @@ from gradtrace.rules import Judge
 from gradtrace.run import Options, by_ending, by_itself
 
 #: what there is, and the renderer of each
-FORMATS = {"text": "story", "json": "story_json"}
+FORMATS = {"text": "story", "json": "story_json", "html": "story_html"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,8 @@ def follow(options: Options, plot: Plot) -> int:
         raise no_such("format of follow", kind, FORMATS)
     program = options.load()
     roots = (*program.roots, *script.package_roots(plot.package)) if plot.package else program.roots
+    if kind == "html" and options.output is None:
+        raise UsageError("--format html: name a file for the page, as in -o story.html")
     out = Out(options.output, options.color, claim=options.output is None)
 
     # all of it now: later the script's directory comes first on the path

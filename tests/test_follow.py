@@ -224,3 +224,22 @@ def test_json_gives_every_step_with_its_facts(gradtrace) -> None:
         "after": None,
     }
     assert asked["facts"][1]["after"]["text"] == "[2.0]"
+
+
+def test_the_page_needs_nothing_else_and_takes_strange_text_as_data(gradtrace) -> None:
+    gradtrace.write("import torch\nx = torch.ones(2)\nprint('</script><b>')\n", "<i>.py")
+    done = gradtrace.here("follow", "-o", "story.html", "<i>.py")
+    page = (gradtrace.directory / "story.html").read_text()
+    assert done.status == 0
+    assert "<title>&lt;i&gt;.py: the story of the run</title>" in page
+    data = page.partition('<script type="application/json" id="story">')[2].partition("</script>")[0]
+    document = json.loads(data)
+    assert document["sources"] == {"<i>.py": ["import torch", "x = torch.ones(2)", "print('</script><b>')"]}
+    assert document["items"][2]["facts"][0] == {"kind": "printed", "text": "</script><b>\n", "names": []}
+    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_page_wants_a_file(gradtrace) -> None:
+    done = gradtrace.here("follow", "--format", "html", gradtrace.write("import torch"))
+    assert done.status == 2
+    assert "name a file for the page, as in -o story.html" in done.err

@@ -68,7 +68,7 @@ class Built:
     """A variable got a module or an optimizer, with its class, its parameters' names and how many numbers they are."""
 
     name: str
-    kind: str
+    class_name: str
     optimizer: bool
     parameters: tuple[str, ...]
     count: int

@@ -205,12 +205,14 @@ def _formula(fact: Made) -> str:
 
 def _built(fact: Built) -> list[str]:
     if fact.optimizer:
-        return [f"{fact.name}, {_article(fact.kind)}, will update {listed(fact.parameters, fact.count, 'parameter')}"]
+        return [
+            f"{fact.name}, {_article(fact.class_name)}, will update {listed(fact.parameters, fact.count, 'parameter')}"
+        ]
     if not fact.count:
-        return [f"{fact.name} is {_article(fact.kind)} without parameters"]
+        return [f"{fact.name} is {_article(fact.class_name)} without parameters"]
     names = f": {_joined(fact.parameters)}" if fact.count <= 2 else ""
     size = f"{count(fact.count, 'parameter')} ({count(fact.numbers, 'number')})"
-    return [f"{fact.name} is {_article(fact.kind)} with {size}{names}"]
+    return [f"{fact.name} is {_article(fact.class_name)} with {size}{names}"]
 
 
 def _article(kind: str) -> str:

@@ -123,7 +123,7 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
 
     def finish(ended: Ended) -> int:
         progress.close()
-        run = replace(start, ended=ended, remarks=watch.remarks, files=watch.user_files())
+        run = replace(start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
         with ExitStack() as closing:
             if recorder is not None:
                 closing.callback(recorder.close, run)

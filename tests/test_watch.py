@@ -279,6 +279,19 @@ def test_a_step_may_be_given_anything() -> None:
     assert watch.remarks == ()
 
 
+def test_what_is_compiled_is_told() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    loss = torch.compile(lambda: weight.square().sum(), backend="eager")
+    with Watch(lambda event: None) as watch:
+        loss().backward()
+    assert watch.unseen == (
+        "torch.compile compiled 1 piece of code: what goes on inside was not seen, and no rule has judged it",
+    )
+    with Watch(lambda event: None) as watch:
+        pass
+    assert watch.unseen == ()
+
+
 @pytest.mark.parametrize("wrong", [lambda: torch.mm(torch.ones(1), torch.ones(1)), lambda: torch.ones(1)[3]])
 @pytest.mark.parametrize("watching", [nullcontext, lambda: Watch(lambda event: None)])
 def test_a_traceback_that_the_script_catches_has_no_frame_of_ours(wrong: Any, watching: Any) -> None:

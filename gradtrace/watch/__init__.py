@@ -15,7 +15,7 @@ import torch
 import torch.autograd.graph
 
 from gradtrace.model.events import End, Event
-from gradtrace.watch import clearing, warning
+from gradtrace.watch import clearing, compiled, warning
 from gradtrace.watch.backward import Calls
 from gradtrace.watch.births import Births
 from gradtrace.watch.clips import Clips
@@ -92,6 +92,7 @@ class Watch:
         self._steps.told_after = overriding(self._observers, "after_step")
         self._calls = Calls(session, self._steps, cuts, self._observers)
         self._open = ExitStack()
+        self._compiled = compiled.pieces()
 
     def __enter__(self) -> Watch:
         session = self._session
@@ -156,6 +157,12 @@ class Watch:
     def remarks(self) -> tuple[str, ...]:
         """What the reader must know about the watching itself."""
         return tuple(self._session.remarks)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """What a judgement must say of the code that it is not about."""
+        number = compiled.pieces() - self._compiled
+        return (compiled.remark(number),) if number > 0 else ()
 
 
 def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:

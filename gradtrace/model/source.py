@@ -134,6 +134,7 @@ _PLACES = {
 }
 
 
+@lru_cache(maxsize=4096)  # asked for at every call that keeps its graph
 def passed(site: Site, option: str) -> str:
     """What a call in the statement at `site` gives for an option such as retain_graph; empty where it does not."""
     found = statement(site.path, site.line, site.column)

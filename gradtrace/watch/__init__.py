@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 from types import ModuleType
 
 import torch
@@ -40,9 +41,11 @@ from gradtrace.watch.session import Session
 from gradtrace.watch.shapes import GradientShapes
 from gradtrace.watch.snapshot import Snapshots
 from gradtrace.watch.steps import HandWritten, Steps
-from gradtrace.watch.story import Storyteller
 from gradtrace.watch.unowned import Unowned
 from gradtrace.watch.values import Values
+
+if TYPE_CHECKING:
+    from gradtrace.watch.story import Storyteller
 
 TORCH_VERSION = str(torch.__version__)
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -83,7 +84,9 @@ class Calls:
             return set()
         numbers = {node._sequence_nr() for node in nodes}
         low, high = min(numbers, default=0), max(numbers, default=-1)
-        near = (one for one in self._session.created if one[1] <= high and one[2] > low)
+        # in the order of their numbers
+        recent = takewhile(lambda one: one[2] > low, reversed(self._session.created))
+        near = (one for one in recent if one[1] <= high)
         return {call for call, start, end in near if any(number in numbers for number in range(start, end))}
 
 

@@ -182,8 +182,10 @@ class Session:
 
     def held(self) -> tuple[int, ...]:
         """Numbers of retaining calls whose graph is alive now."""
-        alive = (ref() for ref in self._retaining)
-        return tuple(mark.call for mark in alive if mark is not None)
+        alive = [(ref, mark.call) for ref in self._retaining if (mark := ref()) is not None]
+        if len(alive) < len(self._retaining):
+            self._retaining = deque((ref for ref, _ in alive), maxlen=_RECENT)
+        return tuple(call for _, call in alive)
 
     def stepped(self, optimizer: int) -> None:
         """This optimizer made a step."""

@@ -158,13 +158,13 @@ class Decoder(nn.Module):
         return self.out(out[:, 0]), hidden
 
 
-decoder = Decoder()
+decoder, criterion = Decoder(), nn.CrossEntropyLoss()
 optimizer = torch.optim.Adam(decoder.parameters())
 for _ in range(10):
     hidden, loss = torch.zeros(1, 2, 4), 0
     for _ in range(6):
         logits, hidden = decoder(torch.randn(2, 1, 4), hidden)
-        loss = loss + nn.functional.cross_entropy(logits, torch.zeros(2).long())
+        loss = loss + criterion(logits, torch.zeros(2).long())
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -127,10 +127,7 @@ class GrowthWatcher(Observer):
             history = histories.setdefault(holder, History())
             history.add(len(look.nodes))
             if history.rises >= enough:
-                self._pending[holder] = self._growth(holder, look, frame, 0)
-                self._numbers[holder] = {node._sequence_nr() for node in look.seen}
-                self._phases[holder] = self._phase
-                self._doubtful.discard(holder)
+                self._wait(holder, look, self._growth(holder, look, frame, 0))
                 grown.append(holder)
         return grown
 
@@ -145,11 +142,10 @@ class GrowthWatcher(Observer):
         self._next_node = self._phase + self._longest * 3 // 2 + _NODES_APART
         if self._pending:
             run_through = call.numbers()
-            self._pending = {
-                holder: growth
-                for holder, growth in self._pending.items()
-                if holder not in self._doubtful and self._numbers[holder].isdisjoint(run_through)
-            }
+            for holder in list(self._pending):
+                if holder in self._doubtful or not self._numbers[holder].isdisjoint(run_through):
+                    del self._pending[holder]
+                    self._at_steps.pop(holder, None)
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
         step, start = self.session.steps, self._last_step_number
@@ -169,7 +165,17 @@ class GrowthWatcher(Observer):
         history.add(len(look.nodes))
         if history.rises >= _STEPS:
             history.told = True
-            self.session.emit(self._growth(holder, look, frame, len(look.nodes) - before))
+            growth = self._growth(holder, look, frame, len(look.nodes) - before)
+            if any(walk.mark_of(node) for node in look.nodes):
+                self.session.emit(growth)
+            else:  # none was run through so far: it may wait for the end of an episode
+                self._wait(holder, look, growth)
+
+    def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
+        self._pending[holder] = growth
+        self._numbers[holder] = {node._sequence_nr() for node in look.seen}
+        self._phases[holder] = self._phase
+        self._doubtful.discard(holder)
 
     def _look(self, frame: FrameType, start: int) -> dict[str, _Look]:
         """What each holder has of nodes made before number `start`."""

@@ -147,6 +147,24 @@ for _ in range(15):
 }
 
 GOOD = {
+    "episode_of_a_policy_beside_a_critic": """
+cell, policy, critic = nn.GRUCell(3, 4), nn.Linear(4, 1), nn.Linear(3, 1)
+slow = torch.optim.Adam([*cell.parameters(), *policy.parameters()])
+fast = torch.optim.SGD(critic.parameters(), lr=0.01)
+for _ in range(2):
+    state, scores, errors = torch.zeros(1, 4), [], []
+    for x in torch.randn(12, 1, 3):
+        state = cell(x, state)
+        scores.append(policy(state))
+        error = critic(x) - 1
+        errors.append(error.detach())
+        fast.zero_grad()
+        error.pow(2).mean().backward()
+        fast.step()
+    slow.zero_grad()
+    (torch.cat(scores) * torch.cat(errors)).mean().backward()
+    slow.step()
+""",
     "last_state_of_a_decoder": """
 class Decoder(nn.Module):
     def __init__(self):

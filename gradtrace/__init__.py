@@ -1,16 +1,42 @@
 """gradtrace: see the autograd graph a PyTorch script built, and be told which line broke the gradients.
 
-The command line is the interface: `gradtrace show`, `gradtrace dot` and `gradtrace check`. Importing the package is
-free: torch is loaded only once a script is watched.
+The command line is the main interface: `gradtrace show`, `gradtrace dot` and `gradtrace check`. In a REPL, a notebook or
+a test there are the same from Python:
+
+    gradtrace.show(loss)            the graph behind a tensor, as a tree
+    gradtrace.dot(loss)             as a drawing
+    with gradtrace.watch() as w:    what happens inside: w.findings, w.graphs
+
+Importing the package is free: torch is loaded only when one of these is used.
 """
 
-__all__ = ["__version__"]
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gradtrace.interactive import dot as dot
+    from gradtrace.interactive import show as show
+    from gradtrace.interactive import watch as watch
+
+    __version__: str
+
+__all__ = ["__version__", "dot", "show", "watch"]
 
 
-def __getattr__(name: str) -> str:
-    """The version, looked up when asked for: reading the metadata takes longer than all the rest of the import."""
-    if name != "__version__":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    """The public names, looked up when they are asked for."""
+    from importlib import import_module
+
+    if name in ("dot", "show"):
+        return getattr(import_module("gradtrace.interactive"), name)
+    if name == "watch":  # a room of the package has this name too, and can be called for that
+        return import_module("gradtrace.watch")
+    if name == "__version__":
+        return _version()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _version() -> str:
+    """Reading the metadata takes longer than all the rest of the import."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -11,7 +11,7 @@ The document, version 1 (a higher number means that fields have changed their me
 `text`, the line itself. A `stack`, innermost frame first, lists places of `sites` by index, from 0.
 
 A graph has
-    request     "backward", "grad", or "" for a tensor that remained at the end; with `stack`, `retain_graph`,
+    request     "backward", "grad", "now" for a tensor looked at, or "" for one that remained at the end; with `stack`, `retain_graph`,
                 `create_graph`
     roots       ids of the tensors' nodes
     nodes       in the order in which a walk from the roots meets them: `id` (from 1), `kind` ("op", "leaf", "constant",

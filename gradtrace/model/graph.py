@@ -147,8 +147,8 @@ class Edge:
 class Graph:
     """The graph below one root (or several, where `backward` was called on several tensors).
 
-    `nodes` are in the order of their ids. `request` says what asked for it: "backward", "grad" or "" for a tensor that
-    merely remained at the end. `stack` is the place of that request.
+    `nodes` are in the order of their ids. `request` says what asked for it: "backward", "grad", "now" for a tensor
+    that was looked at, or "" for one that merely remained at the end. `stack` is the place of that request.
     """
 
     roots: tuple[int, ...]

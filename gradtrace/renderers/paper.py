@@ -34,6 +34,17 @@ class Paper:
         return file.getvalue()
 
 
+def as_html(draw: Callable[[Console], None], width: int = 110) -> str:
+    """What `draw` prints as an element of HTML, for notebooks."""
+    console = Console(
+        file=io.StringIO(), record=True, force_terminal=True, color_system="truecolor", width=width, highlight=False,
+        legacy_windows=False,
+    )  # fmt: skip
+    draw(console)
+    shape = '<pre style="line-height:1.3;overflow-x:auto;white-space:pre">{code}</pre>'
+    return console.export_html(inline_styles=True, code_format=shape)
+
+
 class _Encoded(io.StringIO):
     """Text in memory that says which encoding it will be written in, so that a renderer knows what it can draw."""
 

@@ -116,7 +116,8 @@ def title(node: Node) -> str:
 def request(graph: Graph) -> str:
     """Who asked for the graph, and where: `backward(retain_graph=True) at train.py:31`."""
     flags = [f"{name}=True" for name in ("retain_graph", "create_graph") if getattr(graph, name)]
-    asked = f"{graph.request}({', '.join(flags)})" if graph.request else "remained at the end"
+    without = {"": "remained at the end", "now": "as it is now"}
+    asked = without.get(graph.request) or f"{graph.request}({', '.join(flags)})"
     at = "".join(f"{' at' if graph.stack else ', made at'} {place(site)}" for site in origin(graph)[:1])
     return asked + at
 

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import ModuleType
+from importlib import import_module
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 import torch
 import torch.autograd.graph
 
 from gradtrace.model.events import End, Event
+from gradtrace.model.graph import Graph
 from gradtrace.watch import clearing, compiled, warning
 from gradtrace.watch.backward import Calls
 from gradtrace.watch.births import Births
@@ -66,8 +68,8 @@ class Watch:
 
     `user_roots` are directories of the user's code that lie inside a library's, `launchers` files that run it and are none
     of it; `stop_after` ends the run after so many
-    optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `story` follows each
-    statement.
+    optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `rules` watches for what
+    rules judge (by default where there are no snapshots), `story` follows each statement.
     """
 
     def __init__(
@@ -78,17 +80,20 @@ class Watch:
         launchers: Iterable[str] = (),
         stop_after: int | None = None,
         snapshots: Snapshots | None = None,
+        rules: bool | None = None,
         story: Storyteller | None = None,
         debug: bool = False,
     ) -> None:
         session = self._session = Session(listener, Frames(user_roots, launchers), debug)
         cuts = Cuts(session)
         self._steps = Steps(session, stop_after)
+        self.snapshots = snapshots
+        self._observers: list[Observer] = [cuts]
         if snapshots is not None:
             snapshots.attach(session, cuts)
-            self._observers: list[Observer] = [cuts, snapshots]
-        else:
-            self._observers = [cuts, *_for_rules(session, self._steps, cuts)]
+            self._observers.append(snapshots)
+        if rules or (rules is None and snapshots is None):
+            self._observers += _for_rules(session, self._steps, cuts)
         if story is not None:
             story.attach(session, cuts, self._steps)
             self._observers.append(story)
@@ -168,6 +173,17 @@ class Watch:
         return (compiled.remark(number),) if number > 0 else ()
 
 
+def graph_of(tensors: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:
+    """The graph behind tensors that a function of ours was called with from `frame`, as a running watch knows it:
+    without one, no line and no module is known."""
+    running = next((one.snapshots for one in reversed(_watching) if one.snapshots is not None), None)
+    if running is None:
+        session = Session(lambda event: None, Frames())
+        running = Snapshots()
+        running.attach(session, Cuts(session))
+    return running.take(tensors, frame)
+
+
 def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
     """What `check` watches beyond backward calls and steps; a picture does without."""
     hidden, births = HiddenWrites(session), Births(session)
@@ -210,3 +226,13 @@ def _engine(calls: Calls) -> Iterator[None]:
         for module, engine in zip(modules, found, strict=True):
             if getattr(module, name) is wrapped:
                 setattr(module, name, engine)
+
+
+class _Room(ModuleType):
+    """`gradtrace.watch()` is public, and this room has the same name."""
+
+    def __call__(self) -> object:
+        return import_module("gradtrace.interactive").watch()
+
+
+sys.modules[__name__].__class__ = _Room

@@ -57,7 +57,8 @@ class _Made:
 
 class Snapshots(Observer):
     """Takes a picture at the first backward call of each line. `line` and `tensor` choose one; `stop_when_repeated`
-    ends the run when a line comes round a second time; `gradients` reads what comes by at each node."""
+    ends the run when a line comes round a second time; `gradients` reads what comes by at each node; `remaining`: what
+    is left at the end is shown where there was no call."""
 
     def __init__(
         self,
@@ -65,7 +66,9 @@ class Snapshots(Observer):
         tensor: str | None = None,
         line: int | None = None,
         gradients: bool = False,
+        remaining: bool = True,
     ) -> None:
+        self._remaining = remaining
         self.graphs: list[Graph] = []
         self._gradients = gradients
         self._flow: Flow | None = None
@@ -160,13 +163,17 @@ class Snapshots(Observer):
             raise StopRun
 
     def at_end(self) -> None:
-        if self.graphs or self._line is not None:
+        if self.graphs or self._line is not None or not self._remaining:
             return
         found = [(name, tensor) for name, tensor in names.tensors(None, self.session.frames) if _has_graph(tensor)]
         wanted = self._tensor
         roots = _unconsumed(found) if wanted is None else [pair for pair in found if pair[0] == wanted][:1]
         for name, tensor in roots:
             self.graphs.append(self._picture([tensor], None, "", (), False, False, name))
+
+    def take(self, outputs: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:
+        """A picture of the graph behind these tensors as it is now."""
+        return self._picture(outputs, frame, "now", (), False, False, "")
 
     def _picture(
         self,
@@ -182,7 +189,7 @@ class Snapshots(Observer):
             found = list(names.everything(frame, self.session.frames))
             picture = _Picture(self, found)
             graph = picture.of(outputs, root)
-            if self._gradients and request:
+            if self._gradients and stack:
                 self._flow = Flow(self.session, picture.ids)
         return replace(graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
 

@@ -474,7 +474,7 @@ class MixedBatch:
     """A backward call ran through a computation along the wrong dimension, which mixes the samples of a batch."""
 
     #: "softmax" (its weights are summed over another dimension), "rows" (one entry of each row is read of its result),
-    #: "sequence", "sequence, batch first", or "reshaped"
+    #: "sequence", "sequence, batch first", "loaded" (the sequence came out of a DataLoader), or "reshaped"
     kind: str
     #: "softmax", "LSTM", "GRU", "RNN" or "attention", or what was reshaped, and the shape that went in
     op: str
@@ -538,6 +538,8 @@ class Fed:
     empty: bool = False
     #: backward calls since its last step
     calls: int = 0
+    #: there was no step: a GradScaler raised this error because it found no gradients to unscale
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -561,7 +563,7 @@ class Clipped:
     """Gradients were clipped or scaled, and what became of them is known.
 
     `fate` is "used" (by a step, or by the user's code), "never" (these parameters had no gradient so far), "empty"
-    (they have none at the moment), "spent" (steps had used all of them
+    (they have none at the moment), "none" (no parameters were given), "spent" (steps had used all of them
     already), "cleared" (all of them were cleared before a step used them) or "scaled" (a GradScaler removed its scale
     only afterwards).
     """

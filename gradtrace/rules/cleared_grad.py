@@ -91,6 +91,8 @@ class ClearedGrad(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Fed):
             self._ran.update(site.place for site in event.stack)
+            if event.error is not None:
+                return self._starved(_Seen(turns=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
         elif isinstance(event, Unstepped):
             return self._unstepped(event)
@@ -145,8 +147,8 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} before `{step.optimizer}.step` uses them: {seen.turns} steps "
-            f"found no gradient in {leaves_of(one)}",
+            f"this clears the gradients of {_loss(one)} before `{step.optimizer}.step` uses them: "
+            f"{f'{seen.turns} steps' if seen.turns > 1 else 'the step'} found no gradient in {leaves_of(one)}",
             "clear the gradients before the backward call, or after the step",
             ((one.stack, "the gradients are computed here"), (step.stack, "this step finds nothing")),
         )

@@ -79,6 +79,8 @@ class LateClip(Rule):
             return []
         if fate == "never":
             return self._never(clip) if total > _TURNS else []
+        if fate == "none":
+            return self._none(clip)
         return {"empty": self._empty, "spent": self._spent, "cleared": self._cleared}[fate](clip)
 
     def _never(self, clip: Clipped) -> list[Finding]:
@@ -87,6 +89,14 @@ class LateClip(Rule):
             f"{_what(clip)} is given {clip.count} parameters that never have a gradient: those that the step uses are "
             "not clipped",
             "clip the parameters of the model that is trained",
+            level=Level.WARNING,
+        )
+
+    def _none(self, clip: Clipped) -> list[Finding]:
+        return self.finding(
+            clip.stack,
+            f"{_what(clip)} is given no parameters at all: the step uses the gradients unclipped",
+            "call parameters() anew here, or keep a list: a generator gives its parameters only once, here to the optimizer",
             level=Level.WARNING,
         )
 

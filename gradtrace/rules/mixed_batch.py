@@ -72,6 +72,14 @@ def _sequence(event: MixedBatch) -> tuple[str, str]:
     )
 
 
+def _loaded(event: MixedBatch) -> tuple[str, str]:
+    return (
+        f"this {event.op} takes dimension 0 of {list(event.shape)} for the time, but it is the batch that a DataLoader has "
+        "put together",
+        "pass batch_first=True to the module",
+    )
+
+
 def _reshaped(event: MixedBatch) -> tuple[str, str]:
     what = f"the {event.op}" if event.op else "a tensor"
     return (
@@ -86,5 +94,6 @@ _WORDS = {
     "rows": _rows,
     "sequence": _sequence,
     "sequence, batch first": _sequence,
+    "loaded": _loaded,
     "reshaped": _reshaped,
 }

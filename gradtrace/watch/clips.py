@@ -85,6 +85,16 @@ class Clips:
         if not purse.group and not purse.read and purse.count >= _SUMMED:
             clip.strays.append(purse)
 
+    def nothing(self, frame: FrameType) -> None:
+        """torch makes a norm of zero: no parameter has a gradient, or there are no parameters."""
+        at: FrameType | None = frame
+        while at is not None and at.f_code.co_filename == clip_grad.__file__:
+            if at.f_code.co_name == "clip_grad_norm_" and variables(at).get("parameters") == []:
+                self.close()
+                stack = self._session.frames.stack(frame)
+                self._session.emit(Clipped("clip_grad_norm_", stack, "none", (), (), 0))
+            at = at.f_back
+
     def close(self) -> None:
         """No more parameters belong to the call."""
         clip, self._running = self._running, None

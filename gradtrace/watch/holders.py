@@ -15,6 +15,8 @@ from gradtrace.model.site import Site, Stack
 from gradtrace.watch import names
 from gradtrace.watch.frames import Frames
 
+#: how deep objects are opened: a trainer's model's list of layers
+_DEPTH = 5
 _CONTAINERS = (torch.nn.ModuleList, torch.nn.ModuleDict, torch.nn.ParameterList, torch.nn.ParameterDict)
 
 
@@ -59,7 +61,7 @@ def look(frames: Frames) -> Holders:
     """Searches the user's running frames."""
     frame: FrameType | None = sys._getframe(1)
     found = Holders()
-    for name, value in names.everything(frame, frames):
+    for name, value in names.everything(frame, frames, _DEPTH):
         if isinstance(value, torch.nn.Module):
             if name not in found.modules:
                 found.modules[name] = _holder(value, frames)

@@ -44,7 +44,7 @@ class Layouts(Observer):
             return
         shape = tuple(call.out.shape)
         node: Any = call.out.grad_fn
-        if min(shape) > 1 and type(node).__name__ in _NODES and wrapped(node._saved_dim) in (0, -len(shape)):
+        if min(shape[:2]) > 1 and type(node).__name__ in _NODES and wrapped(node._saved_dim) in (0, -len(shape)):
             self._softmax[node._sequence_nr()] = shape, self.session.frames.stack(call.frame)
             if len(self._softmax) > _MOST:
                 self._softmax.pop(next(iter(self._softmax)))

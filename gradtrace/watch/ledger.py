@@ -39,6 +39,10 @@ _STUDIED, _COLLECTED = 2, 5
 _HEARS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
 
 
+#: in the error of a GradScaler
+_NO_CHECKS = "No inf checks were recorded"
+
+
 class Call:
     """One backward call, as long as its gradients are accounted for."""
 
@@ -141,6 +145,7 @@ class Ledger(Observer):
             grad.__delete__: self._cleared,
             Tensor.zero_: self._zeroed,
             torch._foreach_zero_: self._zeroed,
+            torch.tensor: lambda call: self._clips.nothing(call.frame),
             Tensor.clamp_: self._scaled,
             Tensor.clip_: self._scaled,
             Tensor.mul_: self._scaled,
@@ -372,6 +377,17 @@ class Ledger(Observer):
         account.lost.clear()
         account.calls, account.stack = self.session.backward_calls, stack
         self._take(new.values(), (key,))
+
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        """A GradScaler that finds no gradients fails, so that no step is seen."""
+        if _NO_CHECKS not in str(error):
+            return
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        for key, account in self._accounts.items():
+            lost = tuple(self._given(call, key, at, elsewhere) for call, at, elsewhere in account.lost.values())
+            if lost:
+                name = self.session.optimizer_name(key)
+                self.session.emit(Fed(name, key, stack, (), lost, empty=True, error=text))
 
     def _found(self, leaves: Iterable[Tensor], key: int) -> _Found:
         found = _Found()

@@ -152,7 +152,7 @@ class Reach(Observer):
         suspect = self._suspects.get(id(call.args[0]))
         if suspect is not None and suspect.number is None and not suspect.is_gone:
             suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
-        elif suspect is None and self._suspects and call.args[0].requires_grad and type(call.out) is float:
+        elif suspect is None and self._suspects and call.args[0].requires_grad and type(call.out) in (float, int):
             self._leaves_as_number(call, call.out)
 
     def _leaves_as_number(self, call: TorchCall, value: float) -> None:
@@ -160,7 +160,7 @@ class Reach(Observer):
         stack = self.session.frames.stack(call.frame)
         if stack not in self._cut:
             self._note_cut(Cut(_NUMBERS[call.func], "detached", stack), [call.args[0]])
-        if stack in self._cut and self._cut[stack][1] and not value.is_integer():
+        if stack in self._cut and self._cut[stack][1] and type(value) is float and not value.is_integer():
             self._left.append((value, stack))
 
     def _nodes(self, call: TorchCall) -> None:
@@ -290,8 +290,9 @@ class Reach(Observer):
     def _weight(self, cut: Cut) -> int:
         """How sure it is that this cut, of several, is the one that matters."""
         if cut.stack in self._entered or cut.why in ("copied", "constant gradient"):
-            return 2
-        return 0 if cut.op in _NUMBERS.values() else 1
+            return 2 if cut.why == "not differentiable" else 3
+        # a number is as often for a log as for a loss; an index chooses what goes on
+        return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1
 
     def _root(self, group: _Group, key: int) -> str:
         """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""

@@ -7,6 +7,9 @@ exchanges the first two sizes moves no element: it cuts samples up where a trans
 
 from __future__ import annotations
 
+import os
+import weakref
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
@@ -17,8 +20,10 @@ import torch.nn.functional as F
 
 from gradtrace.model.events import MixedBatch
 from gradtrace.model.site import Stack
+from gradtrace.watch import saved
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.layouts import users_of, wrapped
+from gradtrace.watch.names import variables
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.walk import ACCUMULATE
 
@@ -35,6 +40,11 @@ _POOLING = {
 }
 #: calls waiting for a backward call; operations between a pooling and the layer that takes its result
 _MOST, _FAR = 64, 6
+_COLLATE = os.path.join("torch", "utils", "data", "_utils", "collate.py")
+#: frames between a DataLoader and the place where it stacks samples
+_FRAMES = 16
+#: tensors of DataLoaders remembered
+_FEW = 16
 
 
 @dataclass(slots=True)
@@ -48,6 +58,8 @@ class _Run:
     batch: int
     shape: tuple[int, ...]
     stack: Stack
+    #: what goes in is a DataLoader's batch, whose samples it takes for steps
+    loaded: bool
 
 
 class Sequences(Observer):
@@ -57,13 +69,21 @@ class Sequences(Observer):
         super().__init__(session)
         self._runs: list[_Run] = []
         self._reshaped: dict[int, MixedBatch] = {}
+        #: the last batches of DataLoaders
+        self._batches: deque[weakref.ref[Tensor]] = deque(maxlen=_FEW)
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
             **dict.fromkeys(_RECURRENT, self._recurs),
             F.multi_head_attention_forward: self._attends,
             **dict.fromkeys(_RESHAPING, self._reshapes),
+            torch.stack: self._collates,
         }
+
+    def _collates(self, call: TorchCall) -> None:
+        """A DataLoader stacks samples in random order: the first dimension is the batch, and no time."""
+        if call.frame.f_code.co_filename.endswith(_COLLATE) and call.out.dim() > 1 and _shuffled(call.frame):
+            self._batches.append(weakref.ref(call.out))
 
     def _recurs(self, call: TorchCall) -> None:
         if call.after == call.before or len(call.args) != 9:
@@ -83,21 +103,41 @@ class Sequences(Observer):
         if out is not None:
             stack = self.session.frames.stack(call.frame)
             kept = frozenset(state for state in states if state is not None)
-            self._runs.append(_Run(out, kept, name, batch, tuple(entered.shape), stack))
+            loaded = batch == 1 and bool(self._batches) and self._is_loaded(entered)
+            self._runs.append(_Run(out, kept, name, batch, tuple(entered.shape), stack, loaded))
         del self._runs[:-_MOST]
+
+    def _is_loaded(self, entered: Tensor) -> bool:
+        """Whether this is a DataLoader's batch, or the rows that a table or a layer made of one, sample by sample."""
+        batches = [batch for ref in self._batches if (batch := ref()) is not None]
+        node: Any = entered.grad_fn
+        given = [entered]
+        for _ in range(_FAR):
+            if node is None or not _keeps_layout(node, tuple(entered.shape)):
+                break
+            given += (one for name, one in saved.tensors(node) if name in ("indices", "mat1", "self", "input"))
+            node = next((child for child, _ in node.next_functions if type(child) is not ACCUMULATE), None)
+        return any(_has_rows_of(one, batch, tuple(entered.shape)) for one in given for batch in batches)
 
     def _reshapes(self, call: TorchCall) -> None:
         given, out = call.args[0], call.out
         if call.after == call.before or given.dim() < 3 or given.is_leaf:
             return
         old, new = tuple(given.shape), tuple(out.shape)
-        if 1 in old[:2] or old[0] == old[1] or new[0] != old[1]:
+        if 1 in old[:2] or old[0] == new[0]:
             return
-        exchanged = len(old) == len(new) and (new[1], *new[2:]) == (old[0], *old[2:])
+        exchanged = len(old) == len(new) and new[:2] == (old[1], old[0]) and old[2:] == new[2:]
+        exchanged |= len(old) > len(new) > 2 and new[:2] == (old[-1], old[0])
         key = _key(given)
         of = next((one for one in self._runs if key == one.output or key in one.states), None)
         # the states are [layers, batch, features] whatever the layout of the rest
-        flattened = of is not None and len(old) == 3 and len(new) == 2 and (key in of.states or of.batch == 1)
+        flattened = (
+            of is not None
+            and new[0] == old[1]
+            and len(old) == 3
+            and len(new) == 2
+            and (key in of.states or of.batch == 1)
+        )
         if exchanged or flattened:
             what = f"{of.name}'s {'state' if key in of.states else 'output'}" if of else ""
             stack = self.session.frames.stack(call.frame)
@@ -114,6 +154,9 @@ class Sequences(Observer):
         met = [run for run in self._runs if run.output[0] in nodes]
         users = users_of(call.nodes) if met else {}
         for run in met:
+            if run.loaded:
+                self.session.emit(MixedBatch("loaded", run.name, run.shape, run.stack))
+                continue
             for node, read in _along_batch(nodes[run.output[0]], run, users):
                 self._tell(run, read, self.session.trail.find(node._sequence_nr()))
         self._runs = [run for run in self._runs if run not in met]
@@ -121,6 +164,31 @@ class Sequences(Observer):
     def _tell(self, run: _Run, read: str, taken: Stack) -> None:
         kind = ("sequence", "sequence, batch first")[not run.batch]
         self.session.emit(MixedBatch(kind, run.name, run.shape, run.stack, read, taken))
+
+
+def _shuffled(frame: FrameType | None) -> bool:
+    """Whether the DataLoader at work takes its samples otherwise than one after the other."""
+    for _ in range(_FRAMES):
+        sampler = getattr(variables(frame).get("self"), "_index_sampler", None) if frame is not None else None
+        if sampler is not None:
+            return type(getattr(sampler, "sampler", sampler)).__name__ != "SequentialSampler"
+        frame = frame.f_back if frame is not None else None
+    return False
+
+
+def _has_rows_of(one: Tensor, batch: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether a tensor of these first two sizes, possibly flattened into one, lies in the batch in the order of its
+    samples."""
+    if (
+        one.dim() == 0
+        or batch.numel() == 0
+        or batch.shape[0] != shape[0]
+        or one.untyped_storage().data_ptr() != batch.untyped_storage().data_ptr()
+    ):
+        return False
+    if one.dim() == 2 and shape[1] > 1 and one.shape[0] == shape[0] * shape[1]:
+        return one.stride(0) * shape[1] == batch.stride(0)
+    return tuple(one.shape[:2]) == shape[:2] and one.stride(0) == batch.stride(0)
 
 
 def _key(value: Any) -> tuple[int, int] | None:

@@ -33,6 +33,14 @@ BAD = {
                 F.mse_loss(model(x), y).backward()
             opt.step()
         """,
+    "cleared_before_a_scaler_steps": """
+        scaler = torch.amp.GradScaler("cpu")
+        for x, y in data:
+            scaler.scale(F.mse_loss(model(x), y)).backward()
+            opt.zero_grad()  # fault
+            scaler.step(opt)
+            scaler.update()
+        """,
     "cleared_by_hand_before_the_step": """
         for x, y in data:
             F.mse_loss(model(x), y).backward()

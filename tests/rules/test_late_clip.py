@@ -33,6 +33,15 @@ BAD = {
             opt.step()
             nn.utils.clip_grad_value_(model.parameters(), 1.0)  # fault
         """,
+    "a_generator_that_the_optimizer_has_used_up": """
+        parameters = model.parameters()
+        opt = torch.optim.SGD(parameters, lr=0.1)
+        for x, y in data:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            nn.utils.clip_grad_norm_(parameters, 1.0)  # fault
+            opt.step()
+        """,
     "before_the_call": """
         for x, y in data:
             loss = F.mse_loss(model(x), y)

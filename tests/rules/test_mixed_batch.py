@@ -91,6 +91,39 @@ e = nn.Embedding(9, 4); g = nn.GRU(4, 8); t = torch.randint(0, 9, (5, 7))
 x = e(t).view(7, 5, -1)  # here
 g(x)[0][-1].sum().backward()
 """,
+    "batch of a loader taken for time": """\
+from torch.utils.data import DataLoader, TensorDataset
+class LM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.r, self.o = nn.Embedding(9, 4), nn.LSTM(4, 8), nn.Linear(8, 9)
+    def forward(self, t):
+        h, _ = self.r(F.dropout(self.e(t), 0.1))  # here
+        return self.o(h)
+m = LM()
+for (t,) in DataLoader(TensorDataset(torch.randint(0, 9, (20, 7))), batch_size=5, shuffle=True):
+    F.cross_entropy(m(t[:, :-1]).flatten(0, 1), t[:, 1:].flatten()).backward()
+""",
+    "features of a loader through a layer": """\
+from torch.utils.data import DataLoader
+data = [(torch.randn(6, 4), torch.randn(6, 1)) for _ in range(12)]
+i, r, o = nn.Linear(4, 4), nn.GRU(4, 8), nn.Linear(8, 1)
+for x, y in DataLoader(data, batch_size=4, shuffle=True):
+    h, _ = r(i(x))  # here
+    F.mse_loss(o(h), y).backward()
+""",
+    "width brought to the front by view": """\
+c, r = nn.Conv2d(1, 3, 3), nn.LSTM(12, 8)
+f = c(torch.randn(5, 1, 6, 9))
+s = f.view(7, 5, 12)  # here
+r(s)[0][-1].sum().backward()
+""",
+    "attention pooling with one score": """\
+g, s = nn.GRU(4, 6, batch_first=True), nn.Linear(6, 1)
+h, _ = g(torch.randn(5, 7, 4))
+w = torch.softmax(s(h), dim=0)  # here
+(w * h).sum(dim=1).pow(2).mean().backward()
+""",
     "state flattened": """\
 g = nn.LSTM(4, 8, 2, batch_first=True); fc = nn.Linear(16, 2); x = torch.randn(6, 5, 4)
 _, (h, c) = g(x)
@@ -190,6 +223,29 @@ h.view(2, 1, 5, 8).sum().backward()
     "heads": """\
 x = nn.Linear(8, 8)(torch.randn(6, 5, 8))
 x.view(6, 5, 2, 4).transpose(1, 2).reshape(12, 5, 4).sum().backward()
+""",
+    "loaders": """\
+from torch.utils.data import DataLoader, TensorDataset
+e, r, o = nn.Embedding(9, 4), nn.GRU(4, 8), nn.Linear(8, 9)
+b = nn.GRU(4, 8, batch_first=True)
+for (t,) in DataLoader(TensorDataset(torch.randint(0, 9, (20, 7))), batch_size=5, shuffle=True):
+    o(r(e(t.t()))[0]).mean().backward()
+    o(r(e(t).transpose(0, 1))[0]).mean().backward()
+    o(b(e(t))[0]).mean().backward()
+for (x,) in DataLoader(TensorDataset(torch.randn(20, 3, 4)), batch_size=5):
+    o(r(x)[0]).mean().backward()
+""",
+    "images and patches": """\
+x = nn.Conv2d(1, 8, 3, padding=1)(torch.randn(6, 1, 4, 4))
+x.view(6, 8, 16).transpose(1, 2).sum().backward(retain_graph=True)
+x.view(2, 3, 8, 4, 4).mean(1).sum().backward(retain_graph=True)
+x.view(6, 2, 4, 16).sum(1).mean().backward()
+""",
+    "one score a step, time first": """\
+g, s = nn.GRU(4, 6), nn.Linear(6, 1)
+h, _ = g(torch.randn(7, 5, 4))
+w = torch.softmax(s(h), dim=0)
+(w * h).sum(dim=0).pow(2).mean().backward()
 """,
     "last state of one layer": """\
 x = torch.randn(6, 5, 4)

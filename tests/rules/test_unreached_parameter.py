@@ -52,6 +52,41 @@ BAD = {
             o.step()
             print(l.item())
     """,
+    "an index computed from a parameter": """
+        class Crop(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.where, self.head = nn.Linear(8, 1), nn.Linear(4, 2)
+            def forward(self, x):
+                start = torch.sigmoid(self.where(x)) * 4
+                rows = []
+                for i in range(len(x)):
+                    first = int(start[i])  # <- unreached-parameter
+                    rows.append(x[i, first:first + 4])
+                return self.head(torch.stack(rows))
+        m = Crop()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            F.cross_entropy(m(torch.randn(8, 8)), torch.zeros(8).long()).backward()
+            o.step()
+    """,
+    "a code book without a loss of its own": """
+        class Codes(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.book, self.enc, self.dec = nn.Embedding(6, 3), nn.Linear(4, 3), nn.Linear(3, 4)
+            def forward(self, x):
+                z = self.enc(x)
+                q = self.book(torch.cdist(z, self.book.weight).argmin(1))
+                return self.dec(z + (q - z).detach())  # <- unreached-parameter
+        m = Codes()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
     "a result assigned over": """
         class M(nn.Module):
             def __init__(self):

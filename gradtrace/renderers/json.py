@@ -42,7 +42,7 @@ def render(report: Report, paper: Paper) -> str:
         "unjudged": [{"rule": one.rule, "why": one.why} for one in report.unjudged],
         "remarks": list(report.remarks),
     }
-    return json.dumps(document, indent=2)
+    return json.dumps(document, indent=2) + "\n"
 
 
 def _finding(finding: Finding, root: str | None) -> dict[str, Any]:

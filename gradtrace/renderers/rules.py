@@ -24,7 +24,7 @@ _CODE = r"`[^`\n]+`"
 def document(manuals: Sequence[Manual]) -> str:
     """The manuals as one JSON document, in ASCII."""
     rows = [{**asdict(manual), "level": str(manual.level), "silence": manual.silence[0][0]} for manual in manuals]
-    return json.dumps({"format": "gradtrace.rules", "version": 1, "rules": rows}, indent=2)
+    return json.dumps({"format": "gradtrace.rules", "version": 1, "rules": rows}, indent=2) + "\n"
 
 
 def listing(manuals: Sequence[Manual], console: Console) -> None:

@@ -41,7 +41,7 @@ def render(report: Report, paper: Paper) -> str:
         "invocations": [_invocation(report)],
         "results": list(_results(report)),
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _rule(manual: Manual) -> _Object:

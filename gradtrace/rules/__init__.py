@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
 import sys
 from collections import defaultdict
@@ -20,7 +19,7 @@ from gradtrace.rules.base import Rule
 def all_rules() -> tuple[type[Rule], ...]:
     """Every rule, by name."""
     modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
-    kinds = {kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)}
+    kinds = {kind for module in modules for kind in vars(module).values() if type(kind) is type(Rule)}
     return tuple(
         sorted((kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule), key=lambda kind: kind.id)
     )

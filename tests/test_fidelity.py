@@ -55,3 +55,13 @@ def test_a_script_prints_what_it_prints_under_plain_python(script: str, command:
     assert watched.stderr == bare.stderr
     assert (watched.status == 3) is (bare.status != 0)
     assert "gradtrace itself failed" not in result.read_text()
+
+
+def test_compiled_training_compiles_the_same_graphs_and_is_free_of_faults(tmp_path: Path) -> None:
+    result = tmp_path / "report.txt"
+    watched = run("-m", "gradtrace", "check", "-o", result, FIXTURES / "compiled.py")
+    bare = plain("compiled.py")
+    assert watched.stdout == bare.stdout
+    assert watched.stderr == bare.stderr
+    assert watched.status == 0, result.read_text()
+    assert "14 backward calls, 14 optimizer steps" in result.read_text()

@@ -98,8 +98,12 @@ class Watch:
             story.attach(session, cuts, self._steps)
             self._observers.append(story)
         self._steps.told_after = overriding(self._observers, "after_step")
+        self._steps.told_unseen = overriding(self._observers, "after_unseen_step")
         self._calls = Calls(session, self._steps, cuts, self._observers)
         self._open = ExitStack()
+        #: what is hidden from torch.compile
+        self._shy = ExitStack()
+        self._hidden = False
         self._compiled = compiled.pieces()
 
     def __enter__(self) -> Watch:
@@ -113,11 +117,37 @@ class Watch:
                 opened.enter_context(observer.watched())
             opened.enter_context(warning.placed())
             self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
-            opened.enter_context(self._mode.overlooked())
-            opened.enter_context(clearing.watched(session, self._mode, self._observers))
+            self._shy = self._exposed()
+            opened.callback(lambda: self._shy.close())
+            opened.enter_context(compiled.regions(self._hide))
             self._open = opened.pop_all()
         _watching.append(self)
         return self
+
+    def _exposed(self) -> ExitStack:
+        """Puts in place what torch.compile would take for a part of the script."""
+        with ExitStack() as opened:
+            opened.enter_context(self._steps.hooked())
+            opened.enter_context(self._mode.overlooked())
+            opened.enter_context(clearing.watched(self._session, self._mode, self._observers))
+            return opened.pop_all()
+
+    def _hide(self) -> Callable[[], None]:
+        """A compiled function begins to run: takes that away until it ends."""
+        if self._hidden or not self._session.in_watched_thread():
+            return lambda: None
+        self._hidden = True
+        versions = self._session.guarded(self._steps.versions) or {}
+        self._shy.close()
+        self._mode.stand_aside(True)
+
+        def appear() -> None:
+            self._hidden = False
+            self._mode.stand_aside(False)
+            self._shy = self._exposed()
+            self._session.guarded(self._steps.unseen, versions)
+
+        return appear
 
     def __exit__(self, *error: object) -> None:
         _watching.remove(self)

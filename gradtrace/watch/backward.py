@@ -15,7 +15,7 @@ import torch
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Contribution
 from gradtrace.model.site import Stack
-from gradtrace.watch import walk
+from gradtrace.watch import compiled, walk
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.gradients import Leaf
 from gradtrace.watch.observer import Observer, overriding
@@ -41,11 +41,11 @@ class Calls:
         self._active = False
 
     def wrap(self, engine: Engine) -> Engine:
+        @compiled.around
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
             if self._active or out_of_reach() or not self._session.in_watched_thread():
                 return engine(t_outputs, *args, **kwargs)
-            with _uncollected():
-                call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
+            call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
             self._active = True
             error: BaseException | None = None
             try:
@@ -72,7 +72,8 @@ class Calls:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
         self._steps.failed(frame)
-        return BackwardCall(self, self._session, frame, outputs, given)
+        with _uncollected():
+            return BackwardCall(self, self._session, frame, outputs, given)
 
     def remember_created(self, call: int, start: int, end: int) -> None:
         if end > start:

@@ -12,6 +12,7 @@ import torch
 from torch.nn import Module
 from torch.optim import Optimizer
 
+from gradtrace.watch import compiled
 from gradtrace.watch.mode import Mode
 from gradtrace.watch.observer import Observer, overriding
 from gradtrace.watch.session import Session
@@ -26,9 +27,10 @@ def watched(session: Session, mode: Mode, observers: list[Observer]) -> Iterator
     told = overriding(observers, "after_zero_grad")
 
     def watching(zero_grad: Clear, parameters_of: Callable[[Any], Iterable[torch.Tensor]]) -> Clear:
+        @compiled.around
         @functools.wraps(zero_grad)
         def clear(owner: Any, set_to_none: bool = True) -> None:
-            if not set_to_none or torch.compiler.is_compiling() or not mode.on_top:
+            if not set_to_none or torch.compiler.is_compiling() or compiled.running() or not mode.on_top:
                 zero_grad(owner, set_to_none)
                 return
             try:

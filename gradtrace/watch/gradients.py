@@ -98,6 +98,12 @@ class Gradients:
         """An optimizer made its step: what has been updated by hand stays so."""
         self._moved.clear()
 
+    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Of these gradients it is not known any more what they are made of."""
+        for tensor in tensors:
+            if leaf := self.known(tensor):
+                leaf.clear()
+
     def before_backward(self, tensor: torch.Tensor, leaf: Leaf) -> None:
         """Forgets the contributions where the gradient was cleared since."""
         if leaf.contributions and _cleared(tensor.grad, leaf):

@@ -389,6 +389,19 @@ class Ledger(Observer):
                 name = self.session.optimizer_name(key)
                 self.session.emit(Fed(name, key, stack, (), lost, empty=True, error=text))
 
+    def after_unseen_step(self, optimizer: torch.optim.Optimizer) -> None:
+        account = self._account(id(optimizer))
+        account.steps += 1
+        account.waiting.clear()
+        account.lost.clear()
+        account.calls = self.session.backward_calls
+        for leaf in parameters(optimizer):
+            purse = self._purses.get(id(leaf))
+            if purse is not None:
+                self._clips.used(purse)
+                self._take(purse.calls, purse.group)
+                purse.empty()
+
     def _found(self, leaves: Iterable[Tensor], key: int) -> _Found:
         found = _Found()
         for leaf in leaves:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradtrace.watch import compiled
 from gradtrace.watch.observer import Handler, Observer, TorchCall, overriding
 from gradtrace.watch.session import Session, out_of_reach
 from gradtrace.watch.steps import Steps
@@ -50,8 +51,9 @@ class Mode(TorchFunctionMode):
         """While open, torch does not close its fast paths (of attention in evaluation) because of our mode alone."""
         found = torch.overrides.has_torch_function
 
+        @compiled.around
         def has_torch_function(args: Iterable[Any]) -> bool:
-            if torch.compiler.is_compiling() or not self.on_top:
+            if torch.compiler.is_compiling() or compiled.running() or not self.on_top:
                 return found(args)
             with self.aside():
                 return found(args)
@@ -86,9 +88,10 @@ class Mode(TorchFunctionMode):
             _modes._push_mode(self)
             self._left_at = None
 
+    @compiled.around
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self._steps.inside or out_of_reach():
+        if self._steps.inside or out_of_reach() or compiled.running():
             return func(*args, **kwargs)
         session = self._session
         before = session.sequence()

@@ -79,6 +79,9 @@ class Observer:
     def crashed(self, error: BaseException, stack: Stack) -> None:
         """The script ends by an exception, raised at `stack`."""
 
+    def after_unseen_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """An optimizer made a step in a compiled function: of what it used and cleared there nothing is known."""
+
     def at_end(self) -> None:
         """The run is over."""
 

@@ -16,7 +16,7 @@ from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 
 from gradtrace.model.events import Cut, Event
 from gradtrace.tracebacks import is_ours, without_our_frames
-from gradtrace.watch import names
+from gradtrace.watch import compiled, names
 from gradtrace.watch.frames import Frames
 from gradtrace.watch.gradients import Gradients, Leaf
 from gradtrace.watch.trail import Trail
@@ -29,6 +29,7 @@ _SEARCHES = 8
 _RECENT = 256
 
 
+@compiled.ours
 def out_of_reach() -> bool:
     """Whether torch.compile or a transform of torch.func is at work: what passes then only stands for tensors."""
     return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
@@ -84,6 +85,7 @@ class Session:
         """Nothing is watched any more."""
         self._thread = 0
 
+    @compiled.ours
     def in_watched_thread(self) -> bool:
         return threading.get_ident() == self._thread
 
@@ -91,6 +93,7 @@ class Session:
         self.backward_calls += 1
         return self.backward_calls
 
+    @compiled.ours
     def guarded(self, work: Callable[..., T], *args: Any) -> T | None:
         """Does a piece of watching, unseen by modes and tensors of the user's; an error of ours must never reach the
         user's run."""
@@ -125,6 +128,7 @@ class Session:
         if self._debug:
             traceback.print_exception(error)
 
+    @compiled.ours
     def tidy(self, error: BaseException) -> None:
         """Takes our frames out of the traceback that the user's own `except` would see."""
         # not by assignment, which a frozen dataclass that is an exception forbids
@@ -149,6 +153,10 @@ class Session:
         """Owns what the optimizer holds where it was not seen when it was made: unpickled, for one."""
         if id(optimizer) not in self._optimizers:
             self.own((one for group in optimizer.param_groups for one in group["params"]), optimizer)
+
+    def optimizers(self) -> list[Any]:
+        """The living optimizers."""
+        return [optimizer for _, ref in self._optimizers.values() if (optimizer := ref()) is not None]
 
     def optimizer_name(self, key: int) -> str:
         """The optimizer's class."""

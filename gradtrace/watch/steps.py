@@ -17,6 +17,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from gradtrace.model.events import Cut, Step, Use
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
+from gradtrace.watch import compiled
 from gradtrace.watch.gradients import Leaf
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.session import Session
@@ -41,6 +42,7 @@ class Steps:
     def __init__(self, session: Session, stop_after: int | None = None) -> None:
         self._session = session
         self.told_after: Sequence[Callable[..., None]] = ()
+        self.told_unseen: Sequence[Callable[..., None]] = ()
         self._stop_after = stop_after
         #: an optimizer's own code is running, not a closure of the user's
         self.inside = False
@@ -51,7 +53,6 @@ class Steps:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        handles = register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)
         add_group = Optimizer.add_param_group
         recording = self._recording(add_group)
         Optimizer.add_param_group = recording  # type: ignore[method-assign]
@@ -61,10 +62,33 @@ class Steps:
             self.failed()
             if Optimizer.add_param_group is recording:
                 Optimizer.add_param_group = add_group  # type: ignore[method-assign]
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        """While open, steps are seen."""
+        handles = register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)
+        try:
+            yield
+        finally:
             for handle in handles:
                 handle.remove()
 
+    def versions(self) -> dict[int, list[int]]:
+        """By optimizer, the version counters of what it holds."""
+        return {id(one): [tensor._version for tensor in parameters(one)] for one in self._session.optimizers()}
+
+    def unseen(self, before: dict[int, list[int]]) -> None:
+        """Takes note of the steps that were made since these were the `versions()`, with no hooks in place."""
+        now = self.versions()
+        for optimizer in self._session.optimizers():
+            if before.get(id(optimizer), []) != now[id(optimizer)]:
+                self._session.steps += 1
+                self._session.stepped(id(optimizer))
+                self._session.gradients.forget(parameters(optimizer))
+                self._session.tell(self.told_unseen, optimizer)
+
     def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
+        @compiled.around
         @functools.wraps(add_group)
         def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
             add_group(optimizer, param_group)
@@ -80,6 +104,7 @@ class Steps:
                 cut = Cut(type(optimizer).__name__, "unasked", session.frames.stack(frame))
                 session.unasked.append((weakref.ref(one), cut))
 
+    @compiled.ours
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or not self._session.in_watched_thread():
             return None
@@ -96,6 +121,7 @@ class Steps:
     def _counting(self, optimizer: Optimizer, closure: Callable[..., Any]) -> Callable[..., Any]:
         """The closure, with each evaluation after the first one counted as a use of the gradients there were."""
 
+        @compiled.around
         @functools.wraps(closure)
         def evaluate(*args: Any, **kwargs: Any) -> Any:
             if self._evaluations:
@@ -112,6 +138,7 @@ class Steps:
     def _use(self, optimizer: Optimizer, frame: FrameType) -> None:
         self._session.gradients.mark_used(parameters(optimizer), self._session.frames.stack(frame))
 
+    @compiled.ours
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if self._depth == 0 or not self._session.in_watched_thread():
             return
@@ -154,6 +181,7 @@ class Steps:
         """A step is under way: what runs is an optimizer's own code, or a closure of the user's."""
         return self._depth > 0
 
+    @compiled.ours
     def _set_inside(self, inside: bool) -> None:
         if inside != self.inside:
             self.inside = inside

@@ -22,7 +22,7 @@ from gradtrace.model.chronicle import Chronicle
 from gradtrace.model.site import Site, Stack
 from gradtrace.model.story import Asked, Fact, Left, Mode, Printed, Raised, Stepped
 from gradtrace.script import StopRun
-from gradtrace.watch import lineage, names
+from gradtrace.watch import compiled, lineage, names
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.changes import Changes, Statement
 from gradtrace.watch.cuts import Cuts
@@ -99,7 +99,8 @@ class Storyteller(Observer):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        _spare_dynamo()
+        for code in callbacks():
+            compiled.spare(code)
         with _heard(self._hear), traced(self) as self._stop:
             yield
 
@@ -320,15 +321,6 @@ class Storyteller(Observer):
     def _hear(self, text: str) -> None:
         if self._running:
             self._running[-1].printed.append(text)
-
-
-def _spare_dynamo() -> None:
-    """Has torch.compile leave alone what runs in a trace function: that is not the user's to be compiled."""
-    dynamo: Any = torch._C._dynamo.eval_frame
-    if hasattr(dynamo, "set_code_exec_strategy"):  # not before PyTorch 2.7
-        skip = dynamo._FrameExecStrategy(dynamo._FrameAction.SKIP, dynamo._FrameAction.SKIP)
-        for code in callbacks():
-            dynamo.set_code_exec_strategy(code, skip)
 
 
 def _variables(frame: FrameType) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -16,7 +17,7 @@ import torch
 
 from gradtrace.model.events import NonFinite
 from gradtrace.model.site import Stack
-from gradtrace.watch import flaws, saved, sources
+from gradtrace.watch import compiled, flaws, saved, sources
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.walk import ACCUMULATE
@@ -114,15 +115,12 @@ class Values(Observer):
         nodes = run.nodes
         for index in range(len(nodes)) if whole else _risky(nodes)[:_MOST]:
             run.watched.add(nodes[index])
-            run.handles.append(nodes[index].register_hook(self._hook(index)))
+            # by number: a node that holds itself would never be freed
+            run.handles.append(nodes[index].register_hook(partial(self._pass, index)))
 
-    def _hook(self, index: int) -> Any:
-        """Knows its node by number: a node that holds itself would never be freed."""
-
-        def look(inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
-            self.session.guarded(self._look, index, inputs, outputs)
-
-        return look
+    @compiled.ours
+    def _pass(self, index: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.session.guarded(self._look, index, inputs, outputs)
 
     def _look(self, index: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         run = self._run

@@ -54,6 +54,7 @@ OUTSIDE = {
     "torch": ("gradtrace.watch", "gradtrace.interactive"),  # there for types alone
     "rich": tuple(f"gradtrace.renderers.{name}" for name in ("paper", "text", "tree", "rules", "story")),
     "tomli": ("gradtrace.config",),
+    "tomllib": ("gradtrace.config",),  # of the standard library from 3.11 on
     "graphviz": ("gradtrace.renderers.dot",),
     "typer": ("gradtrace.cli",),
     "pytest": ("gradtrace.pytest_plugin",),

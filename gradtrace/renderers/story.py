@@ -114,12 +114,13 @@ class _Page:
             self._note(f"  {text}", depth, "" if text.startswith("help") else "dim", hang=4)
 
     def _call(self, call: Call, depth: int) -> None:
-        given = f"({', '.join(call.given)})"
-        where = "" if call.path == self._main else f" in {file(call.path)}"
+        module = call.function == "<module>"
+        given = file(call.path) if module else f"{call.function}({', '.join(call.given)})"
+        where = "" if call.path == self._main or module else f" in {file(call.path)}"
         known = self._shown.get(call.like)
         told = f", {self._as_before(call, known)}" if call.like else ""
         if call.items or call.like:
-            self._note(f"↳ {call.function}{given}{where}{told}", depth - 1, "magenta")
+            self._note(f"↳ {given}{where}{told}", depth - 1, "magenta")
         whole = depth == 1 and any(asks(item) for item in call.items)
         self.chapters(chapters(call.items, "setup" if whole else ""), depth)
 

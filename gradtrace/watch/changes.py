@@ -99,7 +99,7 @@ class Changes:
             old_names.setdefault(known.memory, known.name)
         for key, (name, tensor) in tensors.items():
             self._known[key] = self._moment(name, tensor, before.get(key))
-        self.local = {id(one): name for name, one in scope.items() if isinstance(one, Tensor)}
+        self.local = {id(one): name for held in (outer, scope) for name, one in held.items() if isinstance(one, Tensor)}
         built, given = self._built(statement, scope, outer)
         facts: list[Fact] = []
         for key, (name, tensor) in tensors.items():

@@ -80,7 +80,9 @@ def value_of(text: str, scope: Mapping[str, Any], outer: Mapping[str, Any]) -> A
 
 def around(frame: FrameType, scope: Mapping[str, Any], frames: Frames) -> Iterator[tuple[str, Any]]:
     """As `everything`, for a frame whose variables are known: from within a trace function they must not be emptied."""
-    return search([*_public(vars(sys.modules["__main__"])), *_roots(frame.f_back, frames), *_public(scope)])
+    main = vars(sys.modules["__main__"])
+    module = [] if frame.f_globals is main else _public(frame.f_globals)
+    return search([*_public(main), *_roots(frame.f_back, frames), *module, *_public(scope)])
 
 
 def _roots(frame: FrameType | None, frames: Frames) -> list[tuple[str, Any]]:
@@ -124,6 +126,8 @@ def search(roots: list[tuple[str, Any]], depth: int = _DEPTH) -> Iterator[tuple[
 
 
 def _of_module(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
+    if "_modules" not in vars(module):  # its constructor has not called that of nn.Module yet
+        return
     for path, child in module.named_modules():
         prefix = f"{name}.{path}" if path else name
         yield prefix, child

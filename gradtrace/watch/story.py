@@ -186,7 +186,8 @@ class Storyteller(Observer):
         if not self._wanted.line_fits(first):
             running.place, self._stale = None, True
             return
-        if (self._stale or self._wanted.function) and not self._hidden():
+        fresh = running.given is not None and not running.told
+        if (self._stale or fresh or self._wanted.function) and not self._hidden():
             scope = _variables(frame)
             self._changes.look(names.around(frame, scope, self.session.frames), scope, frame.f_globals)
             running.local, self._stale = self._changes.local, False

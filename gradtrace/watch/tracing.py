@@ -45,9 +45,14 @@ class Listener(Protocol):
 @contextmanager
 def traced(listener: Listener) -> Iterator[Callable[[], None]]:
     """Tells the listener of this thread's lines; gives what ends that at once, for a forked child."""
-    traces = _monitored if sys.version_info >= (3, 12) else _settraced
-    with traces(listener) as stop:
+    with (_monitored if _free_tool() is not None else _settraced)(listener) as stop:
         yield stop
+
+
+def _free_tool() -> int | None:
+    """A number for us among the six that `sys.monitoring` has for tools; None where it is missing or full."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    return next((number for number in (4, 3, 2) if monitoring and monitoring.get_tool(number) is None), None)
 
 
 def callbacks() -> list[CodeType]:
@@ -93,7 +98,7 @@ def _settraced(listener: Listener) -> Iterator[Callable[[], None]]:
 def _monitored(listener: Listener) -> Iterator[Callable[[], None]]:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
     events = monitoring.events
-    tool = next(number for number in (4, 3, monitoring.PROFILER_ID) if monitoring.get_tool(number) is None)
+    tool = _free_tool()
     thread = threading.get_ident()
     wanted: set[CodeType] = set()
 

@@ -243,3 +243,15 @@ def test_a_page_wants_a_file(gradtrace) -> None:
     done = gradtrace.here("follow", "--format", "html", gradtrace.write("import torch"))
     assert done.status == 2
     assert "name a file for the page, as in -o story.html" in done.err
+
+
+def test_parameters_without_a_shape_yet(told: Callable[..., list[str]]) -> None:
+    lines = told("""\
+        import torch
+        from torch import nn
+        model = nn.Sequential(nn.LazyLinear(2), nn.Linear(2, 1))
+        model(torch.ones(1, 3)).sum().backward()
+        """)
+    assert "model is a Sequential with 4 parameters (3 numbers)" in lines
+    assert any(line.startswith("asks for the gradient of") for line in lines)
+    assert "4 parameters of model get their first gradient" in " ".join(lines)

@@ -374,7 +374,7 @@ def _many_made(facts: Sequence[Made]) -> list[str]:
     named = [text for fact in facts[:_FACTS] for text in _made(fact)[:1]]
     return [
         *named,
-        f"and {count(len(facts) - _FACTS, 'more tensor')}: {listed([fact.name for fact in facts[_FACTS:]])}",
+        f"and {count(len(facts) - _FACTS, 'more tensor')}: {listed([fact.name for fact in facts[_FACTS:]], noun='variable')}",
     ]
 
 

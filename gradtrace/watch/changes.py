@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradtrace.model.story import Built, Fact, Graded, Made, Required, Value, Written
 from gradtrace.watch import lineage, names, saved
@@ -91,7 +92,7 @@ class Changes:
         """
         tensors: dict[int, tuple[str, Tensor]] = {}
         for name, one in found:
-            if isinstance(one, Tensor):
+            if isinstance(one, Tensor) and not is_lazy(one):
                 tensors.setdefault(id(one), (name, one))
         before, self._known = self._known, {}
         old_names: dict[int, str] = {}
@@ -106,6 +107,8 @@ class Changes:
             was = before.get(key)
             if was is None and not _within(name, built) and (key in given or _short(name)):
                 facts.append(self._made(given.get(key, name), tensor, statement, before, old_names))
+            elif was is None and asked and self._known[key].grad is not None:
+                facts.append(Graded(self.name(tensor), "new", None, self._known[key].grad))
             elif was is not None and (was is not self._known[key] or key in given):
                 if key in given and given[key] != was.name and was.version == self._known[key].version:
                     facts.append(self._made(given[key], tensor, statement, before, old_names, same=was.name))
@@ -242,6 +245,7 @@ def _version(tensor: Tensor) -> int:
 
 def _parts(prefix: str, parameters: list[tuple[str, Tensor]], kind: str, optimizer: str = "") -> Built:
     texts = tuple(f"{prefix}.{name}" if prefix else name or str(list(one.shape)) for name, one in parameters)
+    parameters = [(name, one) for name, one in parameters if not is_lazy(one)]
     numbers = sum(one.numel() for _, one in parameters)
     return Built(optimizer or prefix, kind, bool(optimizer), texts[:_NAMES], len(texts), numbers)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Cut
@@ -186,7 +187,9 @@ class Cuts(Observer):
         op, why = _reason(call.func)
         stack = self.session.frames.stack(call.frame)
         switched = self._switched if why == "no_grad" else ()
-        return (Cut(op, why, stack, switched, behind=_node(source), shape=tuple(source.shape)),)
+        return (
+            Cut(op, why, stack, switched, behind=_node(source), shape=None if is_lazy(source) else tuple(source.shape)),
+        )
 
     def _add(self, tensor: torch.Tensor, cuts: tuple[Cut, ...]) -> None:
         if len(self._known) >= _MANY:

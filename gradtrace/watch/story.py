@@ -285,7 +285,9 @@ class Storyteller(Observer):
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         named = names.tensors(frame, self.session.frames)
-        ways = {way.leaf: way for way in lineage.ways(call, named, self._name)}
+        held = {id(one): name for name, one in reversed(named)}
+        found = lineage.ways(call, named, lambda tensor: self._name(tensor) or held.get(id(tensor), ""))
+        ways = {way.leaf: way for way in found}
         leaves = self._changes.in_order(ways)
         reached = {id(leaf) for leaf in call.leaves}
         self._reached |= reached

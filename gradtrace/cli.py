@@ -261,6 +261,30 @@ def dot(
     ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
 
+@app.command(epilog=_EPILOG)
+def diff(
+    ctx: typer.Context,
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A script, or a graph saved as .json.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Another, to be compared with it.")],
+    steps: Steps = None,
+    to_end: ToEnd = False,
+    line: Line = None,
+    output: Output = None,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Compare the graphs of two scripts, or of today and yesterday: what is new, gone, rewired or cut.
+
+    Exit code 0 where the graphs are equal, 1 where they differ. Lines that only moved are no difference.
+    """
+    from gradtrace.compare import compare
+
+    given = {"--steps": steps, "--line": line}
+    options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    options += ["--to-end"] if to_end else []
+    ctx.obj.append(_Job(lambda: compare(before, after, options, output, color), debug))
+
+
 @app.command(epilog=_EPILOG, **_RUN)
 def follow(
     ctx: typer.Context,

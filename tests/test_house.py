@@ -29,6 +29,7 @@ FLOORS = {
     "pytest_plugin": 6,
     "follow": 6,
     "pictures": 6,
+    "compare": 6,
     "run": 5,
     "verdict": 5,
     "output": 4,
@@ -52,7 +53,7 @@ NEIGHBOURS = {"script", "streams", "tracebacks"}
 #: who may import what is not ours: the beginnings of module names
 OUTSIDE = {
     "torch": ("gradtrace.watch", "gradtrace.interactive"),  # there for types alone
-    "rich": tuple(f"gradtrace.renderers.{name}" for name in ("paper", "text", "tree", "rules", "story")),
+    "rich": tuple(f"gradtrace.renderers.{name}" for name in ("paper", "text", "tree", "rules", "story", "diff")),
     "tomli": ("gradtrace.config",),
     "tomllib": ("gradtrace.config",),  # of the standard library from 3.11 on
     "graphviz": ("gradtrace.renderers.dot",),

@@ -23,9 +23,11 @@ __all__ = ["__version__", "dot", "show", "watch"]
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, looked up when they are asked for."""
+    """The public names, looked up when they are asked for, and what `%load_ext gradtrace` asks for."""
     from importlib import import_module
 
+    if name == "load_ipython_extension":
+        return import_module("gradtrace.notebook").load
     if name in ("dot", "show"):
         return getattr(import_module("gradtrace.interactive"), name)
     if name == "watch":  # a room of the package has this name too, and can be called for that

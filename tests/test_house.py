@@ -25,6 +25,7 @@ FLOORS = {
     "__main__": 9,
     "cli": 8,
     "interactive": 7,
+    "notebook": 7,
     "check": 6,
     "pytest_plugin": 6,
     "follow": 6,

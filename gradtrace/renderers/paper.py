@@ -29,6 +29,7 @@ class Paper:
             highlight=False,
             soft_wrap=False,
             legacy_windows=False,
+            force_jupyter=False,
         )
         draw(console)
         return file.getvalue()
@@ -38,7 +39,7 @@ def as_html(draw: Callable[[Console], None], width: int = 110) -> str:
     """What `draw` prints as an element of HTML, for notebooks."""
     console = Console(
         file=io.StringIO(), record=True, force_terminal=True, color_system="truecolor", width=width, highlight=False,
-        legacy_windows=False,
+        legacy_windows=False, force_jupyter=False,
     )  # fmt: skip
     draw(console)
     shape = '<pre style="line-height:1.3;overflow-x:auto;white-space:pre">{code}</pre>'

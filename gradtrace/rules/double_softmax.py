@@ -47,6 +47,8 @@ class DoubleSoftmaxRule(Rule):
                 (event.stack, f"{_taker(event)} takes it in here"),
                 (event.made[1:], "called from here"),
             ),
+            # applied twice it is what it is applied once
+            Level.NOTE if event.first == "log_softmax" and event.second != "logarithm" else None,
         )
 
 

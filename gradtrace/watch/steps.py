@@ -48,7 +48,8 @@ class Steps:
         self.inside = False
         #: told when that begins and ends
         self.on_inside: Callable[[bool], None] = lambda inside: None
-        self._depth = 0
+        #: the optimizers whose steps are under way, the outermost first
+        self._under_way: list[int] = []
         self._evaluations = 0
 
     @contextmanager
@@ -108,8 +109,11 @@ class Steps:
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or not self._session.in_watched_thread():
             return None
-        self._depth += 1
+        nested = id(optimizer) in self._under_way
+        self._under_way.append(id(optimizer))
         self._set_inside(True)
+        if nested:
+            return None
         self._evaluations = 0
         # the hook sees the optimizer as the first argument; a step of the user's own may take anything after it
         if isinstance(kwargs.get("closure"), _CLOSURES):
@@ -140,18 +144,20 @@ class Steps:
 
     @compiled.ours
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if self._depth == 0 or not self._session.in_watched_thread():
+        if not self._under_way or not self._session.in_watched_thread():
             return
-        self._depth -= 1
-        self._set_inside(self._depth > 0)
+        self._under_way.pop()
+        self._set_inside(self.running)
+        if id(optimizer) in self._under_way:
+            return  # `super().step()`: the whole step is judged when it ends
         self._session.guarded(self._judge, optimizer, sys._getframe(1))
-        if not self._depth and self._stop_after is not None and self._session.steps >= self._stop_after:
+        if not self.running and self._stop_after is not None and self._session.steps >= self._stop_after:
             raise StopRun
 
     def _judge(self, optimizer: Optimizer, frame: FrameType) -> None:
         session = self._session
         stack = session.frames.stack(frame)
-        session.steps += self._depth == 0
+        session.steps += not self.running
         session.stepped(id(optimizer))
         uses = session.gradients.uses(parameters(optimizer))
         session.gradients.mark_used(parameters(optimizer), stack)
@@ -173,13 +179,13 @@ class Steps:
         """A backward call outside a closure: a step that raised an error has not told us its end; one that takes a second
         derivative itself is still running in `frame`."""
         if self.inside and not any(at.f_code is _STEP for at in _outwards(frame)):
-            self._depth = 0
+            self._under_way.clear()
             self._set_inside(False)
 
     @property
     def running(self) -> bool:
         """A step is under way: what runs is an optimizer's own code, or a closure of the user's."""
-        return self._depth > 0
+        return bool(self._under_way)
 
     @compiled.ours
     def _set_inside(self, inside: bool) -> None:

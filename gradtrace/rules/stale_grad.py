@@ -40,7 +40,7 @@ _WINDOWS = 4
 class StaleGrad(Rule):
     id = "stale-grad"
     level = Level.ERROR
-    hears = (Step,)
+    hears = (Step, FrozenMoved)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:

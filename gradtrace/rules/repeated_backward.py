@@ -15,28 +15,49 @@ Good
     loss.backward()
     print(model[0].weight.grad.norm())
 
+A call that is only repeated, while no step uses its gradients (a measurement of time), is fine.
 For a second derivative use torch.autograd.grad(..., create_graph=True), which does not touch .grad.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 
-from gradtrace.model.events import Backward, Event
+from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
+
+#: calls remembered until a step uses their gradients
+_PENDING = 64
 
 
 class RepeatedBackward(Rule):
     id = "repeated-backward"
     level = Level.ERROR
-    hears = (Backward,)
+    hears = (Backward, Step)
     needs = Needs(calls=2)
 
+    def __init__(self) -> None:
+        #: calls of one line over and over, by number: who measures how long backward takes does so too
+        self._pending: OrderedDict[int, list[Finding]] = OrderedDict()
+
     def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Step):
+            used = {one.call for use in event.uses for one in use.contributions}
+            return [finding for number in used & self._pending.keys() for finding in self._pending.pop(number)]
         if not isinstance(event, Backward) or not event.repeated:
             return []
+        found = self._found(event)
+        if event.stack != event.repeated_stack:
+            return found
+        self._pending[event.number] = found
+        if len(self._pending) > _PENDING:
+            self._pending.popitem(last=False)
+        return []
+
+    def _found(self, event: Backward) -> list[Finding]:
         names = ", ".join(f"`{name}`" for name in event.repeated[:2])
         more = f" and {len(event.repeated) - 2} more" if len(event.repeated) > 2 else ""
         return self.finding(

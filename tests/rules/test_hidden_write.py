@@ -111,6 +111,18 @@ loss.backward()
 }
 
 GOOD = {
+    "a gradient checked by finite differences": """\
+import torch
+
+x = torch.randn(4, dtype=torch.double, requires_grad=True)
+out = (x**3).sum()
+for i in range(4):
+    x.data[i] += 1e-6
+    above = (x.detach() ** 3).sum()
+    x.data[i] -= 1e-6
+out.backward()
+print(torch.autograd.gradcheck(lambda v: (v**3).sum(), (x,)))
+""",
     "weights clipped after each step": """\
 import torch
 from torch import nn

@@ -73,6 +73,16 @@ BAD = {
 }
 
 GOOD = {
+    "a measurement of time": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        loss = model(torch.randn(8, 3)).pow(2).mean()
+        for _ in range(5):
+            loss.backward(retain_graph=True)
+        opt.zero_grad()
+        model(torch.randn(8, 3)).pow(2).mean().backward()
+        opt.step()
+    """,
     "cleared in between": """
         x = torch.randn(3, requires_grad=True)
         y = x.exp().sum()

@@ -13,6 +13,7 @@ line stands in for the same one of the file.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -90,7 +91,7 @@ def near(script: Path, known: Collection[str]) -> Settings:
     """The settings of the nearest pyproject.toml that has some, at the script or above it."""
     for directory in (script, *script.parents):
         path = directory / "pyproject.toml"
-        table = _table(path) if path.is_file() else None
+        table = _table(path) if os.path.isfile(path) else None  # what may not be looked at is not there
         if table is not None:
             return _settings(path, table, known)
     return Settings()

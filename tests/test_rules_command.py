@@ -27,6 +27,8 @@ def test_the_manual_of_one(manual: Manual, gradtrace: Runner) -> None:
     told = " ".join(done.out.split())
     for part in (manual.rule, str(manual.level), manual.summary, manual.why, manual.bad, manual.good, manual.notes):
         assert " ".join(part.split()) in told
+    needs = manual.needs.calls or manual.needs.steps
+    assert (f"To judge, it must see {manual.needs}." if needs else "It judges any run.") in told
     assert f"# gradtrace: ignore[{manual.rule}] -- why" in told
     assert not any(line.endswith(" ") for line in done.out.splitlines())
 
@@ -36,7 +38,8 @@ def test_all_or_one_for_programs(gradtrace: Runner) -> None:
     assert (document["format"], document["version"]) == ("gradtrace.rules", 1)
     assert [row["rule"] for row in document["rules"]] == [manual.rule for manual in manuals()]
     (row,) = json.loads(gradtrace.here("rules", "stale-grad", "--format", "json").out)["rules"]
-    assert set(row) == {"rule", "level", "summary", "why", "bad", "good", "notes", "silence"}
+    assert set(row) == {"rule", "level", "summary", "why", "bad", "good", "notes", "needs", "silence"}
+    assert row["needs"] == {"calls": 2, "steps": 2}
     assert row["level"] == "error"
 
 

@@ -82,6 +82,11 @@ class Needs:
     calls: int = 1
     steps: int = 0
 
+    def __str__(self) -> str:
+        counts = [(self.calls, "backward call"), (self.steps, "optimizer step")]
+        words = [f"{number} {noun}{'s' * (number > 1)}" for number, noun in counts if number]
+        return " and ".join(words)
+
     def unmet(self, calls: int, steps: int) -> str:
         """What was missing in a run with so many; empty where nothing was."""
         lacks = ((self.calls, calls, "backward call"), (self.steps, steps, "optimizer step"))

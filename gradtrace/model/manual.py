@@ -17,10 +17,10 @@ Where the finding is, what is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from textwrap import dedent
 
-from gradtrace.model.finding import Level
+from gradtrace.model.finding import Level, Needs
 
 _HEADINGS = ("Why it bites", "Bad", "Good")
 
@@ -36,6 +36,8 @@ class Manual:
     bad: str
     good: str
     notes: str
+    #: what a run must have for the rule to judge
+    needs: Needs = field(default_factory=Needs)
 
     @property
     def silence(self) -> tuple[tuple[str, str], ...]:
@@ -50,7 +52,7 @@ class Manual:
         )
 
 
-def read(rule: str, level: Level, docstring: str) -> Manual:
+def read(rule: str, level: Level, docstring: str, needs: Needs | None = None) -> Manual:
     """Reads the parts; one that is missing is empty."""
     parts = dict.fromkeys(("", *_HEADINGS, "notes"), "")
     for heading, block in _blocks(docstring):
@@ -58,7 +60,7 @@ def read(rule: str, level: Level, docstring: str) -> Manual:
     summary, _, rest = parts[""].partition("\n\n")
     notes = _unwrapped(f"{rest}\n\n{parts['notes']}")
     why, bad, good = (dedent(parts[heading]) for heading in _HEADINGS)
-    return Manual(rule, level, _unwrapped(summary), _unwrapped(why), bad, good, notes)
+    return Manual(rule, level, _unwrapped(summary), _unwrapped(why), bad, good, notes, needs or Needs())
 
 
 def _blocks(docstring: str) -> Iterator[tuple[str, str]]:

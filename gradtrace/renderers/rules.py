@@ -44,6 +44,8 @@ def manual(manual: Manual, console: Console) -> None:
         _print(console, Text(f"\n{heading}", "bold"))
         _print(console, _prose(body), _INDENT)
     _print(console, _prose(f"\n{manual.notes}\n"))
+    needs = f"To judge, it must see {manual.needs}." if str(manual.needs) else "It judges any run."
+    _print(console, Text(f"{needs}\n"))
     _print(console, Text("How to silence it", "bold"))
     for what, where in manual.silence:
         _print(console, Text(what), _INDENT)

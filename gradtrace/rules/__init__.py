@@ -27,7 +27,8 @@ def all_rules() -> tuple[type[Rule], ...]:
 
 def manuals() -> tuple[Manual, ...]:
     """What there is to say about every rule, by name."""
-    return tuple(read(kind.id, kind.level, sys.modules[kind.__module__].__doc__ or "") for kind in all_rules())
+    docstrings = ((kind, sys.modules[kind.__module__].__doc__ or "") for kind in all_rules())
+    return tuple(read(kind.id, kind.level, docstring, kind.needs) for kind, docstring in docstrings)
 
 
 class Judge:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -255,3 +256,37 @@ def test_parameters_without_a_shape_yet(told: Callable[..., list[str]]) -> None:
     assert "model is a Sequential with 4 parameters (3 numbers)" in lines
     assert any(line.startswith("asks for the gradient of") for line in lines)
     assert "4 parameters of model get their first gradient" in " ".join(lines)
+
+
+def test_an_installed_package_is_followed_on_demand(gradtrace, story, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = gradtrace.directory / "lib" / "site-packages" / "kernels"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def double(x):\n    y = x * 2\n    return y\n")
+    sys.path.append(str(package.parent))
+    monkeypatch.setattr("gradtrace.watch.frames._library_roots", lambda: {f"{package.parent}{os.sep}"})
+    path = gradtrace.write("import torch\nimport kernels\nz = kernels.double(torch.ones(1, requires_grad=True))\n")
+    assert "y = x * 2" not in story(path)
+    sys.modules.pop("kernels")
+    assert "y = x * 2" in story(path, "--package", "kernels")
+    sys.modules.pop("kernels")
+    assert gradtrace.here("follow", "--package", "no_such_thing", path).status == 2
+
+
+def test_modules_and_several_files_are_told_with_their_names(told: Callable[..., list[str]], gradtrace) -> None:
+    gradtrace.write("import torch\nSCALE = torch.tensor(3.0)\ndef scale(x):\n    return x * SCALE\n", "helper.py")
+    lines = told("import torch, helper\nw = torch.ones(2, requires_grad=True)\ny = helper.scale(w)\n")
+    assert lines[2] == "↳ helper.py"
+    assert "↳ scale(x = w) in helper.py" in lines
+    assert (
+        "y = [3.0, 3.0]   from MulBackward0(w, SCALE)" in lines
+        or "y = [3.0, 3.0]   from MulBackward0(x, SCALE)" in lines
+    )
+
+
+def test_the_story_ends_with_the_statement_that_failed(told: Callable[..., list[str]]) -> None:
+    lines = told("import torch\ny = torch.ones(2, requires_grad=True) * 2\ndef f(t):\n    t.backward()\nf(y)\n")
+    failed = lines.index("t.backward()")
+    assert lines[failed + 1] == "raises RuntimeError: grad can be implicitly created only for scalar outputs"
+    assert lines[failed + 2].startswith("state: t = [2.0, 2.0]")
+    assert lines[failed + 3].startswith("✗ error[nonscalar-backward]")
+    assert lines[-1] == "the script failed with RuntimeError"

@@ -370,7 +370,7 @@ def _numbers_of(items: Sequence[Item]) -> Iterator[tuple[str, float]]:
         if value is not None and value.size is not None and isinstance(fact, (Made, Graded)):
             name = f"{fact.name}.grad" if isinstance(fact, Graded) else fact.name
             found[name if value.numbers and len(value.numbers) == 1 else f"largest of {name}"] = value.size
-    return iter(found.items())
+    return iter(sorted(found.items(), key=lambda pair: pair[0].endswith(".grad")))
 
 
 def _tells(call: Call) -> bool:

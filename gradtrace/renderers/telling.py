@@ -123,8 +123,9 @@ def of_step(step: Step, told: set[tuple[str, ...]]) -> list[str]:
             # the request has told the error
             found += (text for fact in step.facts if isinstance(fact, Raised) for text in _raised(fact)[1:])
             continue
-        if kind is Left and Printed in kinds:
-            continue
+        if kind is Left:
+            cut = {fact.cut for fact in step.facts if isinstance(fact, Made)}
+            facts = [fact for fact in facts if Printed not in kinds and getattr(fact, "op", "") not in cut]
         whole = _WHOLE.get(kind)
         if whole is not None and len(facts) > _FACTS:
             found += whole(facts)
@@ -221,6 +222,8 @@ def _article(kind: str) -> str:
 
 
 def _left(fact: Left) -> list[str]:
+    if fact.op == "detach()":
+        return [f"{fact.source}.detach() cuts the graph off: no gradient will flow back to {fact.source}"]
     return [f"{fact.source}.{fact.op} gives plain numbers: no gradient will flow back through them"]
 
 

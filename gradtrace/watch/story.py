@@ -33,7 +33,13 @@ from gradtrace.watch.steps import Steps
 from gradtrace.watch.tracing import callbacks, traced
 
 Tensor = torch.Tensor
-_LEAVING = {Tensor.item: "item()", Tensor.tolist: "tolist()", Tensor.numpy: "numpy()", Tensor.__float__: "float()"}
+_LEAVING = {
+    Tensor.item: "item()",
+    Tensor.tolist: "tolist()",
+    Tensor.numpy: "numpy()",
+    Tensor.__float__: "float()",
+    Tensor.detach: "detach()",
+}
 #: give a way to write to a tensor without a trace
 _EXPOSING = Tensor.data.__get__, Tensor.__array__, Tensor.__dlpack__  # type: ignore[attr-defined]
 #: leaves that a call did not reach, named in one fact
@@ -273,7 +279,8 @@ class Storyteller(Observer):
         tensor = call.args[0] if call.args else None
         if call.func is Tensor.numpy:
             self._exposes(call)
-        if self._running and isinstance(tensor, Tensor) and tensor.requires_grad and self._name(tensor):
+        users = self.session.frames.is_user(call.frame.f_code.co_filename)
+        if self._running and users and isinstance(tensor, Tensor) and tensor.requires_grad and self._name(tensor):
             self._running[-1].facts.append(Left(_LEAVING[call.func], self._name(tensor)))
 
     def made_nodes(self) -> Handler:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from gradtrace import config, rules
+from gradtrace import config, ranks, rules
 from gradtrace.config import Settings
-from gradtrace.errors import UsageError, no_such
+from gradtrace.errors import ExitCode, UsageError, no_such
+from gradtrace.limits import limited, unhindered
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Ended, Report
 from gradtrace.output import Out
@@ -107,7 +108,9 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
     # all of it now: later the script's directory comes first on the path
     from gradtrace.watch import TORCH_VERSION, Watch
 
-    recorder = Recorder(wishes.record, program.name, TORCH_VERSION) if wishes.record else None
+    rank = ranks.here()
+    alone = rank is None or rank.first
+    recorder = Recorder(wishes.record, program.name, TORCH_VERSION) if wishes.record and alone else None
     start = Run(program.name, TORCH_VERSION, os.getcwd())
 
     def see(event: Event) -> None:
@@ -118,18 +121,27 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
 
     watch = Watch(see, user_roots=program.roots, stop_after=options.steps, debug=options.debug)
     progress = Progress(
-        lambda: (watch.optimizer_steps, watch.backward_calls, len(judge.findings)), 2, wanted=wishes.detail >= 0
+        lambda: (watch.optimizer_steps, watch.backward_calls, len(judge.findings)),
+        2,
+        wanted=alone and wishes.detail >= 0,
     )
 
     def finish(ended: Ended) -> int:
         progress.close()
+        if rank is not None:
+            unhindered()  # torchrun ends all ranks where one has failed
+        if rank is not None and not rank.first:
+            rank.send(judge.findings)
+            return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
+        if rank is not None:
+            judge.join(rank.number, rank.receive())
         run = replace(start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
         with ExitStack() as closing:
             if recorder is not None:
                 closing.callback(recorder.close, run)
             return report(judge, run, watch.backward_calls, watch.optimizer_steps)
 
-    return finish(program.run(watch, by_itself(finish), watch.crashed))
+    return finish(program.run(limited(watch, options.timeout), by_itself(finish), watch.crashed))
 
 
 def _wanted(wishes: Wishes) -> list[tuple[str, Path | None]]:

@@ -95,6 +95,9 @@ Words = Annotated[
 ]
 Module = Annotated[str | None, typer.Option("-m", "--module", help="Run this module, as `python -m` does.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="End the run cleanly after this many optimizer steps.")]
+Timeout = Annotated[
+    float | None, typer.Option(min=0, metavar="SECONDS", help="End the run cleanly after so many seconds.")
+]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")
 ]
@@ -115,6 +118,7 @@ def check(
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
+    timeout: Timeout = None,
     select: Annotated[
         list[str] | None, typer.Option(metavar="RULES", help="Judge by these rules alone [default: all].")
     ] = None,
@@ -173,7 +177,7 @@ def check(
     from gradtrace.check import Wishes, check
     from gradtrace.run import Options
 
-    options = Options(words or [], module, steps=steps, color=color, debug=debug)
+    options = Options(words or [], module, steps=steps, timeout=timeout, color=color, debug=debug)
     wishes = Wishes(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
     wishes = replace(wishes, format=format, outputs=output or [], detail=verbose - quiet, record=record)
     ctx.obj.append(_Job(lambda: check(options, wishes), debug))
@@ -200,6 +204,7 @@ def show(
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
+    timeout: Timeout = None,
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
@@ -222,7 +227,9 @@ def show(
     from gradtrace.pictures import Folding, Wanted, show
     from gradtrace.run import Options
 
-    options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
+    options = Options(
+        words or [], module, steps=steps, timeout=timeout, output=output, format=format, color=color, debug=debug
+    )
     wanted = Wanted(to_end, tensor, line, grad, path)
     folding = Folding(depth, open or ())
     ctx.obj.append(_Job(lambda: show(options, wanted, folding, saved), debug))
@@ -234,6 +241,7 @@ def dot(
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
+    timeout: Timeout = None,
     to_end: ToEnd = False,
     tensor: TensorName = None,
     line: Line = None,
@@ -256,7 +264,7 @@ def dot(
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")
-    options = Options(words or [], module, steps=steps, output=output, debug=debug)
+    options = Options(words or [], module, steps=steps, timeout=timeout, output=output, debug=debug)
     wanted, folding = Wanted(to_end, tensor, line, grad, path), Folding(depth, open or ())
     ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
@@ -267,6 +275,7 @@ def diff(
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A script, or a graph saved as .json.")],
     after: Annotated[str, typer.Argument(metavar="AFTER", help="Another, to be compared with it.")],
     steps: Steps = None,
+    timeout: Timeout = None,
     to_end: ToEnd = False,
     line: Line = None,
     output: Output = None,
@@ -279,7 +288,7 @@ def diff(
     """
     from gradtrace.compare import compare
 
-    given = {"--steps": steps, "--line": line}
+    given = {"--steps": steps, "--timeout": timeout, "--line": line}
     options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
     options += ["--to-end"] if to_end else []
     ctx.obj.append(_Job(lambda: compare(before, after, options, output, color), debug))
@@ -291,6 +300,7 @@ def follow(
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
+    timeout: Timeout = None,
     function: Annotated[str, typer.Option(help="Only the statements of this function or method.")] = "",
     lines: Annotated[str, typer.Option(help="Only these lines of each file, as in 20-40.")] = "",
     loops: Annotated[
@@ -308,7 +318,9 @@ def follow(
     from gradtrace.follow import Plot, follow
     from gradtrace.run import Options
 
-    options = Options(words or [], module, steps=steps, output=output, format=format, color=color, debug=debug)
+    options = Options(
+        words or [], module, steps=steps, timeout=timeout, output=output, format=format, color=color, debug=debug
+    )
     plot = Plot(function, _lines(lines), loops, package)
     ctx.obj.append(_Job(lambda: follow(options, plot), debug))
 

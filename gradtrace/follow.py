@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gradtrace import script
 from gradtrace.errors import ExitCode, UsageError, no_such
+from gradtrace.limits import limited
 from gradtrace.model.chronicle import Chronicle
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Ended
@@ -57,7 +58,7 @@ def follow(options: Options, plot: Plot) -> int:
         out.write(render(story, out.paper))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return finish(program.run(watch, by_itself(finish)))
+    return finish(program.run(limited(watch, options.timeout), by_itself(finish)))
 
 
 def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from gradtrace import streams
 from gradtrace.errors import DocumentError, ExitCode, UsageError, no_such
+from gradtrace.limits import limited
 from gradtrace.model import document, fold, paths
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
@@ -143,7 +144,7 @@ def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
         out.write(draw(wanted.of(graphs), out, TORCH_VERSION))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return finish(program.run(watch, by_itself(finish)))
+    return finish(program.run(limited(watch, options.timeout), by_itself(finish)))
 
 
 def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:

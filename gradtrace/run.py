@@ -19,6 +19,8 @@ class Options:
     words: Sequence[str]
     module: str | None
     steps: int | None = None
+    #: seconds
+    timeout: float | None = None
     output: Path | None = None
     format: str | None = None
     color: bool | None = None

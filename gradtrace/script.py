@@ -14,6 +14,7 @@ import gc
 import io
 import linecache
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -37,6 +38,10 @@ _SAFE_PATH = bool(getattr(sys.flags, "safe_path", sys.flags.isolated))
 
 class StopRun(BaseException):
     """Raised inside the script to end the run early; no error of the script's."""
+
+
+class Terminated(BaseException):
+    """Raised inside the script by SIGTERM, which would end it without a report."""
 
 
 @dataclass(frozen=True)
@@ -323,6 +328,8 @@ def _ended_by(error: BaseException) -> Ended:
     hide_our_frames(error)
     if any(isinstance(link, StopRun) for link in chain(error)):
         return Ended("stopped")
+    if any(isinstance(link, Terminated) for link in chain(error)):
+        return Ended("killed", 128 + signal.SIGTERM)
     if isinstance(error, SystemExit):
         return Ended("exit", _exit_status(error))
     status = _print_uncaught(error)

@@ -66,7 +66,7 @@ class Silenced:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How the script ended. `how` is one of "finished", "stopped" (by --steps or a repeated call site), "exit"
-    (sys.exit), "exception", "interrupted" (Ctrl-C), "killed" (os._exit or a signal)."""
+    (sys.exit), "exception", "interrupted" (Ctrl-C), "killed" (os._exit or SIGTERM)."""
 
     how: str
     #: the exit status python itself would have had

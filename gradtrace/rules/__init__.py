@@ -74,6 +74,19 @@ class Judge:
             times = known.occurrences + finding.occurrences
             self._findings[key] = replace(worse, occurrences=times, error=finding.error or known.error)
 
+    def join(self, own: int, others: Mapping[int, Iterable[Finding]]) -> None:
+        """Adds what `others` found, by rank, to the findings of rank `own`; those of some ranks alone say so."""
+        ranks: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list, {key: [own] for key in self._findings})
+        for rank, findings in others.items():
+            for finding in findings:
+                ranks[finding.place].append(rank)
+                self._add(finding)
+        for key, found in ranks.items():
+            if len(found) <= len(others):
+                finding = self._findings[key]
+                where = f"rank{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
+                self._findings[key] = replace(finding, message=f"{finding.message} (on {where})")
+
     @property
     def judged(self) -> frozenset[str]:
         """The rules that have their say."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from building import BOX, CONSTANT, CUT, LEAF, OP, SHAPE, Building, encoder
 
 from gradtrace.model import fold
-from gradtrace.model.graph import Graph, Saved, SavedState, TensorFact
+from gradtrace.model.graph import Gradient, Graph, Saved, SavedState, TensorFact
 
 FREED = (Saved("result", TensorFact(None), 0, SavedState.FREED),)
 
@@ -131,6 +132,17 @@ class TestWhatIsNeverHidden:
     def test_but_where_all_is_freed_the_box_says_so(self) -> None:
         graph = fold.folded(encoder(12, {number: {"saved": FREED} for number in range(12)}), 1)
         assert [(node.box.times, node.tags) for node in graph.nodes if node.box] == [(12, ("freed",)), (1, ())]
+
+    def test_a_gradient_that_went_wrong(self) -> None:
+        wrong = {4: {"gradient": Gradient(float("nan"), 0.0, 0.0, 0.5), "tags": ("checkpoint",)}}
+        whole = encoder(6, wrong)
+        dead = Gradient(0.0, 0.0, 1.0, 0.0)
+        leaf = "encoder.layers.2.up.weight"
+        whole = replace(
+            whole, nodes=tuple(replace(one, gradient=dead) if one.name == leaf else one for one in whole.nodes)
+        )
+        (tags,) = [node.tags for node in fold.folded(whole, 0).nodes if node.op == "Encoder"]
+        assert tags == ("checkpoint", "1 NaN or infinite gradient inside", "1 all-zero leaf gradient inside")
 
 
 class TestBoxes:

@@ -60,7 +60,7 @@ def box(
         stack=_outside(_common(nodes), _classes(graph, nodes, closed.calls)),
         module=closed.around,
         value=lone.value if lone is not None else None,
-        tags=("freed",) if any(map(is_freed, nodes)) else (),
+        tags=tuple(_tags(nodes, leaves)),
         gradient=out[0].gradient if out else None,
         box=Box(
             members=(*closed.members, *ends),
@@ -72,6 +72,19 @@ def box(
             saved_bytes=sum(owned.get(node.id, 0) for node in nodes),
         ),
     )
+
+
+def _tags(nodes: Sequence[Node], leaves: Sequence[Node]) -> Iterator[str]:
+    """What must not be hidden: what of all this is freed, unknown, or has gradients that went wrong."""
+    if any(map(is_freed, nodes)):
+        yield "freed"
+    if any("checkpoint" in node.tags for node in nodes):
+        yield "checkpoint"
+    bad = sum(node.gradient is not None and node.gradient.nonfinite > 0 for node in (*nodes, *leaves))
+    if bad:
+        yield f"{bad:,} NaN or infinite gradient{'s' * (bad > 1)} inside"
+    if dead := sum(leaf.gradient is not None and leaf.gradient.zeros == 1 for leaf in leaves):
+        yield f"{dead:,} all-zero leaf gradient{'s' * (dead > 1)} inside"
 
 
 def _classes(graph: Graph, nodes: Sequence[Node], calls: Sequence[Call]) -> set[str]:

@@ -174,7 +174,7 @@ def box_title(box: Box, within: str = "") -> str:
     """Which modules are in a box: `encoder.layers.0-5`; with `more`: `5 more: encoder.layers.0-4`; empty outside of
     modules. `within` the module `encoder` it is `layers.0-5`."""
     title = ", ".join(_joined([path.removeprefix(f"{within}.") for path in box.paths]))
-    return f"{box.times} more: {title}".removesuffix(": ") if box.more else title
+    return f"{box.times:,} more: {title}".removesuffix(": ") if box.more else title
 
 
 def _joined(paths: Sequence[str]) -> list[str]:
@@ -202,8 +202,9 @@ def folding(graph: Graph) -> str:
     """How much of a folded graph is open, and how to see more; empty for one that is whole."""
     if graph.whole is None:
         return ""
-    more = f"--depth {graph.opened + 1} opens more, " if graph.opened < graph.levels else ""
-    return f"folded at depth {graph.opened} of {graph.levels}: {more}--open NAME one module"
+    ways = [f"--depth {graph.opened + 1} opens more"] if graph.opened < graph.levels else []
+    ways += ["--open NAME one module"] if any(call.path for call in graph.calls) else []
+    return f"folded at depth {graph.opened} of {graph.levels}{': ' * bool(ways)}{', '.join(ways)}"
 
 
 #: norms of gradients from vanishing to exploding: the level of a norm is the number of these that it reaches

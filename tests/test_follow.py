@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gradtrace.watch import frames
+
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "follow"
 TAUGHT = (
@@ -263,7 +265,8 @@ def test_an_installed_package_is_followed_on_demand(gradtrace, story, monkeypatc
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("def double(x):\n    y = x * 2\n    return y\n")
     sys.path.append(str(package.parent))
-    monkeypatch.setattr("gradtrace.watch.frames._library_roots", lambda: {f"{package.parent}{os.sep}"})
+    roots = frames._library_roots() | {f"{package.parent}{os.sep}"}
+    monkeypatch.setattr(frames, "_library_roots", lambda: roots)
     path = gradtrace.write("import torch\nimport kernels\nz = kernels.double(torch.ones(1, requires_grad=True))\n")
     assert "y = x * 2" not in story(path)
     sys.modules.pop("kernels")

@@ -44,6 +44,8 @@ FLOORS = {
     "silence": 1,
     "baseline": 1,
     "progress": 1,
+    "ranks": 1,
+    "limits": 2,
     "recording": 1,
     "model": 0,
     "errors": -1,

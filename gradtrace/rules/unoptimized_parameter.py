@@ -47,6 +47,8 @@ _TELLS = {
     "only Parameters",
     "empty group": "{names} gets a gradient in every step, but is in no optimizer: {optimizer} was given a group without "
     "parameters, as a generator leaves it that was read before",
+    "unfrozen": "{names} is to be trained from here on and gets a gradient in every step, but {optimizer} was made without "
+    "it while it was frozen",
     "converted": "the result of this operation is used in the place of the parameter, which gets gradients but is in no "
     "optimizer: a module registers only the Parameter itself",
     "copied": "{names} gets a gradient in every step, while {optimizer} holds other parameters, which never get one",
@@ -59,6 +61,8 @@ _HELP = {
     "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it is not to be trained, register_buffer() without "
     "requires_grad",
     "empty group": "call parameters() anew for the optimizer, or keep a list: `params = list(model.parameters())`",
+    "unfrozen": "hand it over here: `optimizer.add_param_group({{'params': ...}})`, or give the optimizer all parameters: "
+    "those that are frozen get no gradient, and it leaves them alone",
     "converted": "convert the data first and wrap it last: `nn.Parameter(data.to(dtype))`",
     "copied": "make the optimizer after the model has got its final parameters",
     "left out": "give it to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
@@ -105,7 +109,7 @@ class UnoptimizedParameter(Rule):
 
 
 def _place(event: Unoptimized) -> Stack:
-    if event.why in ("hidden", "plain"):
+    if event.why in ("hidden", "plain", "unfrozen"):
         return event.holder or event.born or event.optimizer_stack
     lazily = event.why == "late" and any(site.in_module_call for site in event.born)
     if event.why in ("forward", "converted") or lazily:

@@ -31,6 +31,10 @@ _OF_SCORES = {
     F.multilabel_soft_margin_loss: "sigmoid",
     F.binary_cross_entropy_with_logits: "sigmoid",
 }
+_SOFTMAX = (
+    *(F.softmax, torch.softmax, Tensor.softmax),
+    *(F.log_softmax, torch.log_softmax, Tensor.log_softmax),
+)
 #: what a distribution normalizes scores with
 _NORMALIZING = (torch.logsumexp, Tensor.logsumexp)
 _CATEGORICAL = os.path.join("torch", "distributions", "categorical.py")
@@ -66,6 +70,7 @@ class Losses(Observer):
         return {
             **dict.fromkeys(_OF_SCORES, self._of_scores),
             **dict.fromkeys(_NORMALIZING, self._normalizes),
+            **dict.fromkeys(_SOFTMAX, self._again),
             **dict.fromkeys(_OF_LOGARITHMS, self._of_logarithms),
             **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
             **dict.fromkeys(_COMPARING, self._compares),
@@ -77,6 +82,12 @@ class Losses(Observer):
         first = _NAMES.get(type(node).__name__)
         if first is not None:
             self._doubled(call, node, first, _OF_SCORES[call.func])
+
+    def _again(self, call: TorchCall) -> None:
+        """Softmax of softmax, along the same dimension."""
+        node = _behind(call)
+        if type(node).__name__ == "SoftmaxBackward0" and node._saved_dim == call.out.grad_fn._saved_dim:
+            self._doubled(call, node, "softmax", "softmax")
 
     def _normalizes(self, call: TorchCall) -> None:
         """`Categorical(logits=probabilities)`: softmax of softmax."""

@@ -19,6 +19,8 @@ from gradtrace.watch.frames import Frames
 #: objects looked at in one search, and how deep attributes and containers are opened
 _BUDGET = 20_000
 _DEPTH = 3
+#: what is looked at of the attributes of a class
+_SHARED = (list, dict, deque, torch.Tensor)
 #: a container longer than this is data, not a list of parameters
 _LONG = 1_000
 
@@ -136,7 +138,10 @@ def _of_module(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, (str, bytes, int, float, type)) or value is None:
+    if isinstance(value, type):
+        shared = vars(value).items() if value.__module__ == "__main__" else ()
+        return [(f"{name}.{key}", part) for key, part in shared if isinstance(part, _SHARED)]
+    if isinstance(value, (str, bytes, int, float)) or value is None:
         return []
     if isinstance(value, dict) and len(value) <= _LONG:
         return [(f"{name}[{key!r}]", part) for key, part in value.items() if isinstance(key, (str, int))]

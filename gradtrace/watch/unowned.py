@@ -89,6 +89,8 @@ class Unowned(Observer):
         self._candidates: dict[Hashable, _Candidate] = {}
         #: parameters that somebody else takes care of
         self._meant: set[int] = set()
+        self._frozen: set[int] = set()
+        self._unfrozen: dict[int, Stack] = {}
         #: parameters of networks whose results others are compared with
         self._measuring: set[int] = set()
         self._passing: dict[Stack, _Passing] = {}
@@ -96,7 +98,19 @@ class Unowned(Observer):
         self._searches_left = self._studies_left = _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
-        return {Tensor.grad.__get__: self._read}  # type: ignore[union-attr]
+        switching = (Tensor.requires_grad.__set__, Tensor.requires_grad_)  # type: ignore[attr-defined]
+        return {
+            Tensor.grad.__get__: self._read,  # type: ignore[union-attr]
+            **dict.fromkeys(switching, self._switched),
+        }
+
+    def _switched(self, call: TorchCall) -> None:
+        """Notes what is trained from here on, and was frozen when the optimizer was made."""
+        key, on = id(call.args[0]), (*call.args[1:], *call.kwargs.values(), True)[0]
+        if not on and len(self._frozen) < 64 * _MANY:
+            self._frozen.add(key)
+        elif on and key in self._frozen and self._births.any_optimizer:
+            self._unfrozen[key] = self.session.frames.stack(call.frame)
 
     def _read(self, call: TorchCall) -> None:
         """The user's own code takes the gradient: an update by hand, a log."""
@@ -255,6 +269,8 @@ class Unowned(Observer):
             return ""
         if not name:
             return "converted" if one.converted and one.converted[1] else ""
+        if one.key in self._unfrozen and one.made and birth:
+            return "unfrozen"
         if one.root and self._has_owned(one.root):
             # left out of the optimizer by choice, unless it was made afterwards
             return "late" if birth and one.made and birth.optimizers >= one.made.order else ""
@@ -316,7 +332,7 @@ class Unowned(Observer):
 
     def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
         first = found[0]
-        place, _ = self._container(first) if why in _HELD else ((), "")
+        place, _ = self._container(first) if why in _HELD else (self._unfrozen.get(first.key, ()), "")
         made, birth = first.made, first.birth
         names = [one.name or (f"{one.birth.kind}.{one.birth.name}" if one.birth else "") for one in found]
         self.session.emit(

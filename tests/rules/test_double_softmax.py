@@ -62,6 +62,12 @@ class N(nn.Module):
 m = N()
 F.binary_cross_entropy_with_logits(m(torch.randn(5, 4)), torch.ones(5, 1)).backward()
 """,
+    "softmax in the model and in a loss of one's own": """\
+m = nn.Linear(4, 3)
+p = F.softmax(m(torch.randn(5, 4)), dim=1)  # here
+logs = F.log_softmax(p, dim=1)
+(-logs.gather(1, torch.zeros(5, 1, dtype=torch.long))).mean().backward()
+""",
     "probabilities as logits of a distribution": """\
 from torch.distributions import Categorical
 m = nn.Linear(4, 3)
@@ -103,6 +109,13 @@ x = torch.randn(5, 4)
 F.cross_entropy(m(x), (t(x) / 2).softmax(1)).backward()
 F.kl_div(m(x).log_softmax(1), t(x).softmax(1), reduction="batchmean").backward()
 F.kl_div(m(x).log_softmax(1), t(x).log_softmax(1), reduction="batchmean", log_target=True).backward()
+""",
+    "softmax along two dimensions, and of a mixture": """\
+m = nn.Linear(4, 3)
+s = m(torch.randn(5, 4))
+s.softmax(0).softmax(1).pow(2).mean().backward(retain_graph=True)
+(s.softmax(1) / 0.1).softmax(1).log().mean().backward(retain_graph=True)
+F.log_softmax(F.log_softmax(s, 1), 1).mean().backward()
 """,
     "distributions": """\
 from torch.distributions import Bernoulli, Categorical

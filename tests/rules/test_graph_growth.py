@@ -136,6 +136,17 @@ for _ in range(12):
     samples.append(model(x))  # <- here
 print(torch.stack(samples).std(0).mean())
 """,
+    "attribute_of_a_class": """
+class Log:
+    rows = []
+
+    @classmethod
+    def add(cls, **values):
+        cls.rows.append(values)  # <- here
+
+for _ in range(15):
+    Log.add(loss=step())
+""",
     "hidden_state": """
 cell = nn.RNNCell(3, 4)
 hidden = torch.zeros(16, 4)

@@ -57,6 +57,19 @@ BAD = {
                 o.step()
         train()
     """,
+    "thawed after the optimizer was made": """
+        body, head = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 2)
+        m = nn.Sequential(body, head)
+        body.requires_grad_(False)
+        o = torch.optim.Adam(p for p in m.parameters() if p.requires_grad)
+        for epoch in range(6):
+            if epoch == 2:
+                for p in body.parameters():
+                    p.requires_grad = True  # <- unoptimized-parameter
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
     "a tuple deep in a trainer": """
         class Encoder(nn.Module):
             def __init__(self):
@@ -230,6 +243,19 @@ BAD = {
 }
 
 GOOD = {
+    "thawed and handed over": """
+        body, head = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 2)
+        m = nn.Sequential(body, head)
+        body.requires_grad_(False)
+        o = torch.optim.Adam(p for p in m.parameters() if p.requires_grad)
+        for epoch in range(8):
+            if epoch == 2:
+                body.requires_grad_(True)
+                o.add_param_group({"params": body.parameters()})
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
     "points at which a slope is taken": """
         class Pinn(nn.Module):
             def __init__(self):

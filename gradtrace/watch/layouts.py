@@ -22,6 +22,8 @@ from gradtrace.watch.walk import VIEWS
 
 _SOFTMAX = (torch.softmax, torch.Tensor.softmax, F.softmax)
 _LOG_SOFTMAX = (torch.log_softmax, torch.Tensor.log_softmax, F.log_softmax)
+#: lie between probabilities and their logarithms, in `Categorical(probs)` as well
+_LOGARITHM = {"LogBackward0", "AddBackward0", "ClampBackward1", "DivBackward0"}
 _NODES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
 #: pass weights on as they are
 _PASSING = VIEWS | {"CloneBackward0", "NativeDropoutBackward0"}
@@ -101,7 +103,7 @@ def _kind(node: Any, users: Mapping[Any, list[tuple[Any, int]]], shape: tuple[in
 
 def _picked_by_row(node: Any, users: Mapping[Any, list[tuple[Any, int]]], rows: int) -> bool:
     """Whether of each row one entry is taken: by nll_loss, or by gather."""
-    for user, _ in _consumers(node, users, _PASSING | {"LogBackward0", "AddBackward0"}):
+    for user, _ in _consumers(node, users, _PASSING | _LOGARITHM):
         kind = type(user).__name__
         if kind.startswith("NllLoss"):
             return True

@@ -61,6 +61,12 @@ m = nn.Linear(4, 3); x = torch.randn(6, 4); a = torch.randint(0, 3, (6, 1))
 p = F.softmax(m(x), dim=0)  # here
 (-p.gather(1, a).squeeze(1).log()).mean().backward()
 """,
+    "probabilities of a distribution": """\
+from torch.distributions import Categorical
+m = nn.Linear(4, 3); x = torch.randn(6, 4)
+d = Categorical(torch.softmax(m(x), dim=0))  # here
+(-d.log_prob(d.sample())).mean().backward()
+""",
     "log softmax and nll": """\
 m = nn.Sequential(nn.Linear(4, 3), nn.LogSoftmax(dim=0)); x = torch.randn(6, 4)
 nn.NLLLoss()(m(x), torch.randint(0, 3, (6,))).backward()  # here too
@@ -189,6 +195,14 @@ o, _ = nn.LSTM(4, 8)(torch.randn(6, 1, 4)); o[:, -1].mean().backward()
 w = nn.Linear(4, 1)(torch.randn(5, 7, 4)).squeeze(-1)
 (w.softmax(0).detach() * w).sum(0).mean().backward()
 (w.detach() + nn.Parameter(torch.zeros(5, 7))).softmax(0).mul(torch.randn(5, 7)).sum(0).mean().backward()
+""",
+    "a distribution over classes": """\
+from torch.distributions import Categorical
+m = nn.Linear(4, 3); x = torch.randn(6, 4)
+d = Categorical(torch.softmax(m(x), dim=1))
+(-d.log_prob(d.sample())).mean().backward()
+one = Categorical(torch.softmax(m(x[0]), dim=0))
+(-one.log_prob(one.sample())).mean().backward()
 """,
     "log softmax over classes": """\
 m = nn.Linear(4, 3); x = torch.randn(6, 4)

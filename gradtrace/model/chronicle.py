@@ -34,6 +34,8 @@ from gradtrace.model.story import (
 _DIFFERENT = 3
 #: numbers kept of a series from its start, series and printed lines kept of a loop
 _FIRST, _SERIES, _LINES = 3, 4, 6
+#: kinds of facts of one line, and shapes of calls, that are remembered
+_KINDS = 2_000
 
 Key: TypeAlias = tuple[str, str, int]
 _Seen: TypeAlias = dict[tuple[str, int], set[Hashable]]
@@ -145,7 +147,9 @@ class Chronicle:
         if self._has_findings(done.items):
             return call
         own, shape = next(_numbers(done.items), 0), self._shape_of(done.items)
-        first = self._calls.setdefault((done.path, done.line, shape), own)
+        first = self._calls.get((done.path, done.line, shape), own)
+        if len(self._calls) < _KINDS:
+            self._calls[done.path, done.line, shape] = first
         return call if first == own else replace(call, items=(), like=first if shape else 0)
 
     def _add_call(self, done: _Open) -> None:
@@ -206,7 +210,9 @@ class Chronicle:
             turns.alike += not different
             turns.follow(items)
         for step in steps_of(items):
-            turns.seen.setdefault((step.path, step.line), set()).update(_kinds_of(step.facts))
+            seen = turns.seen.setdefault((step.path, step.line), set())
+            if len(seen) < _KINDS:
+                seen.update(_kinds_of(step.facts))
 
     def _has_findings(self, items: Sequence[Item]) -> bool:
         return any(step.number in self._placed for step in steps_of(items))

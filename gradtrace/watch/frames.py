@@ -117,11 +117,16 @@ class Frames:
         return self._stacks.setdefault(key, tuple(sites))
 
 
+def path_of(code: CodeType) -> str:
+    """The file of some code, as sites name it."""
+    return code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+
+
 def site_of(frame: FrameType, at: int | None = None) -> Site:
     """Where a frame is, or was at its instruction `at`."""
     code, at = frame.f_code, frame.f_lasti if at is None else at
     function = getattr(code, "co_qualname", code.co_name)
-    path = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)
+    path = path_of(code)
     if sys.version_info >= (3, 11):
         line, end_line, column, end_column = next(islice(code.co_positions(), at // 2, None))
         return Site(path, line or frame.f_lineno, function, column, end_line, end_column)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from inspect import CO_OPTIMIZED
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType, WrapperDescriptorType
 from typing import Any
 
 import torch
@@ -26,6 +26,7 @@ from gradtrace.watch import compiled, lineage, names
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.changes import Changes, Statement
 from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.frames import path_of
 from gradtrace.watch.lineage import Lineage
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.session import Session, out_of_reach
@@ -44,6 +45,8 @@ _LEAVING = {
 _EXPOSING = Tensor.data.__get__, Tensor.__array__, Tensor.__dlpack__  # type: ignore[attr-defined]
 #: leaves that a call did not reach, named in one fact
 _MISSED = 64
+#: facts of one statement, pieces of what it prints, functions in functions, leaves that were reached
+_MOST, _DEEPEST, _LEAVES = 1_000, 60, 100_000
 
 
 @dataclass(slots=True)
@@ -176,7 +179,7 @@ class Storyteller(Observer):
         running = self._running[-1] if self._running else None
         if running is None or running.frame != id(frame):
             return
-        found = source.statement(frame.f_code.co_filename, line)
+        found = source.statement(path_of(frame.f_code), line)
         first = found.lineno if found is not None else line
         last = (found.end_lineno if found is not None else None) or line
         # a statement of several lines reaches them in turn, the first one once more at its end
@@ -188,8 +191,8 @@ class Storyteller(Observer):
     def _begin(self, running: _Running, frame: FrameType, found: Any, first: int, last: int) -> None:
         self._error = ""
         running.statement, running.line, running.enabled = found, first, torch.is_grad_enabled()
-        path = frame.f_code.co_filename
-        if not self._wanted.line_fits(first):
+        path = path_of(frame.f_code)
+        if not self._wanted.line_fits(first) or len(self._running) > _DEEPEST:
             running.place, self._stale = None, True
             return
         fresh = running.given is not None and not running.told
@@ -238,10 +241,13 @@ class Storyteller(Observer):
     def raised(self, frame: FrameType, error: BaseException) -> None:
         running = self._running[-1] if self._running else None
         if running is not None and running.frame == id(frame) and not isinstance(error, StopRun):
-            self.session.guarded(self._raise, running, frame, f"{type(error).__name__}: {error}".strip())
+            self.session.guarded(self._raise, running, frame, error)
 
-    def _raise(self, running: _Running, frame: FrameType, text: str) -> None:
+    def _raise(self, running: _Running, frame: FrameType, error: BaseException) -> None:
         """Only where it was raised first: it comes up through every function that it leaves."""
+        # a `__str__` of the user's own is not run
+        plain = isinstance(type(error).__str__, WrapperDescriptorType)
+        text = f"{type(error).__name__}: {error}" if plain else type(error).__name__
         if text == self._error or running.place is None or self._hidden():
             return
         self._error = text
@@ -251,7 +257,7 @@ class Storyteller(Observer):
             one = names.value_of(name, scope, frame.f_globals)
             if isinstance(one, Tensor):
                 states.append(self._changes.state(name, one))
-        running.facts.append(Raised(text, tuple(states)))
+        running.facts.append(Raised(text.strip(), tuple(states)))
 
     def left(self, frame: FrameType) -> None:
         if self._running and self._running[-1].frame == id(frame):
@@ -280,8 +286,13 @@ class Storyteller(Observer):
         if call.func is Tensor.numpy:
             self._exposes(call)
         users = self.session.frames.is_user(call.frame.f_code.co_filename)
-        if self._running and users and isinstance(tensor, Tensor) and tensor.requires_grad and self._name(tensor):
-            self._running[-1].facts.append(Left(_LEAVING[call.func], self._name(tensor)))
+        if users and isinstance(tensor, Tensor) and tensor.requires_grad and self._name(tensor):
+            self._note(Left(_LEAVING[call.func], self._name(tensor)))
+
+    def _note(self, fact: Fact) -> None:
+        """Something happened in the statement that runs; of a library's loop inside it not everything is told."""
+        if self._running and len(self._running[-1].facts) < _MOST:
+            self._running[-1].facts.append(fact)
 
     def made_nodes(self) -> Handler:
         return self._made
@@ -297,7 +308,7 @@ class Storyteller(Observer):
         ways = {way.leaf: way for way in found}
         leaves = self._changes.in_order(ways)
         reached = {id(leaf) for leaf in call.leaves}
-        self._reached |= reached
+        self._reached = reached if len(self._reached) > _LEAVES else self._reached | reached
         missed = [self._name(one) or name for name, one in named if call.accumulates and self._is_missed(one, reached)]
         self._asked = Asked(
             call.number,
@@ -319,17 +330,14 @@ class Storyteller(Observer):
         return self.session.owned(tensor) or id(tensor) not in self._reached
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        if self._running:
-            told = None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
-            facts = {name: getattr(self._asked, name) for name in Asked.__slots__}
-            self._running[-1].facts.append(Asked(**facts | {"error": told}))
+        told = None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
+        self._note(replace(self._asked, error=told))
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
-        if self._running:
-            self._running[-1].facts.append(Stepped(type(optimizer).__name__))
+        self._note(Stepped(type(optimizer).__name__))
 
     def _hear(self, text: str) -> None:
-        if self._running:
+        if self._running and len(self._running[-1].printed) < _MOST:
             self._running[-1].printed.append(text)
 
 

@@ -54,11 +54,11 @@ def follow(options: Options, plot: Plot) -> int:
     watch = Watch(listener, user_roots=roots, stop_after=options.steps, story=teller, debug=options.debug)
 
     def finish(ended: Ended) -> int:
-        story = chronicle.story(program.name, ended, judge.findings, watch.remarks)
+        story = chronicle.story(program.name, ended, judge.findings, watch.remarks + watch.unseen)
         out.write(render(story, out.paper))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return finish(program.run(limited(watch, options.timeout), by_itself(finish)))
+    return finish(program.run(limited(watch, options.timeout), by_itself(finish), watch.crashed))
 
 
 def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:

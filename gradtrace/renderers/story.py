@@ -154,11 +154,17 @@ class _Page:
         numbers = _ranges(loop, rest)
         what = f"{noun}{'s' * (rest > 1)} {numbers}"
         shape = "the same shape of events" if loop.alike == rest else f"{loop.alike:,} of {rest:,} with events as shown"
-        self._title(f"{what}: {shape}", depth)
+        self._title(f"{what}: {shape}{self._see(loop)}", depth)
         for series in loop.series:
             self._note(of_series(series), depth)
         for text in loop.printed:
             self._note(f"prints: {text.rstrip()}", depth)
+
+    def _see(self, loop: Loop) -> str:
+        """The faults that the shown turns told of, and that go on in the others."""
+        findings = (self._story.findings.get(step.number, ()) for step in steps_of([loop]))
+        rules = dict.fromkeys(one.rule for found in findings for one in found if one.occurrences > 1)
+        return f", see {', '.join(rules)}" if rules else ""
 
     def end(self) -> None:
         """What belongs to no statement that was told, and how the run ended."""

@@ -34,6 +34,8 @@ F = TypeVar("F", bound=Fact)
 _NAMES, _FACTS, _FORMULA, _LINES = 4, 2, 64, 8
 #: characters of an error's first line, and of a line that was printed
 _ERROR, _WIDE = 110, 160
+#: variables named from which something was printed
+_READ = 6
 
 
 def number(value: Number) -> str:
@@ -338,7 +340,8 @@ def _mode(fact: Mode) -> list[str]:
 def _printed(fact: Printed) -> list[str]:
     lines = [elide(line, _WIDE) for line in fact.text.rstrip("\n").split("\n")]
     more = [f"… {count(len(lines) - _LINES, 'more line')}"] if len(lines) > _LINES else []
-    source = f"   (from {listed(fact.names, noun='variable')})" if fact.names else ""
+    names = [name for name in fact.names if name != "self"][:_READ]
+    source = f"   (from {_joined(names)})" if names else ""
     return [
         f"prints: {lines[0]}{source if len(lines) == 1 else ''}",
         *(f"        {line}" for line in lines[1:_LINES]),

@@ -54,6 +54,8 @@ class Changes:
         self._cuts = cuts
         self._known: dict[int, _Known] = {}
         self._exposed: set[int] = set()
+        #: the `id()` of what each variable was last seen to hold that is no tensor
+        self._holders: dict[str, int] = {}
         #: names that the running function has for tensors
         self.local: dict[int, str] = {}
 
@@ -140,7 +142,12 @@ class Changes:
             held = names.value_of(target, scope, outer) if target.replace(".", "").isidentifier() else None
             if isinstance(held, Tensor):
                 given[id(held)] = target
-            elif isinstance(held, torch.nn.Module):
+                continue
+            # the head of a loop runs once more at its end, and then gives nothing
+            last, self._holders[target] = self._holders.get(target), id(held)
+            if last == id(held):
+                continue
+            if isinstance(held, torch.nn.Module):
                 built[target] = _parts(target, list(held.named_parameters()), type(held).__name__)
             elif isinstance(held, torch.optim.Optimizer):
                 held_by = [(self.name(one), one) for group in held.param_groups for one in group["params"]]

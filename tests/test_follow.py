@@ -219,13 +219,7 @@ def test_json_gives_every_step_with_its_facts(gradtrace) -> None:
     assert made["facts"][0]["value"]["numbers"] == ["nan"]
     kinds = [fact["kind"] for fact in asked["facts"]]
     assert kinds == ["asked", "graded"]
-    assert asked["facts"][1] | {"after": None} == {
-        "kind": "graded",
-        "name": "x",
-        "change": "new",
-        "before": None,
-        "after": None,
-    }
+    assert [asked["facts"][1][key] for key in ("name", "change", "before")] == ["x", "new", None]
     assert asked["facts"][1]["after"]["text"] == "[2.0]"
 
 

@@ -405,7 +405,7 @@ def _kind(fact: Fact) -> Hashable:
     if isinstance(fact, Graded):
         after = fact.after
         state = (bool(after.nan), bool(after.inf), after.zero) if after is not None else ()
-        return "graded", name, fact.change, state
+        return "graded", name, fact.change, fact.unused, state
     if isinstance(fact, Written):
         return "written", name, fact.step, bool(fact.after.nan), bool(fact.after.inf)
     values = [getattr(fact, name) for name in fact.__slots__ if name not in ("number", "operations")]

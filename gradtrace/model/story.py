@@ -112,6 +112,8 @@ class Graded:
     change: str
     before: Value | None
     after: Value | None
+    #: of one that was cleared or zeroed: no step had used it
+    unused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,8 +290,9 @@ def _graded(fact: Graded) -> list[str]:
         "zeroed": ", set to zero",
         "written": ", changed in place",
     }
+    unused = ", which no step had used" * fact.unused
     zero = ", exactly zero" if fact.change == "new" and fact.after is not None and fact.after.zero else ""
-    return [f"{fact.name}.grad: {before} → {after}{words.get(fact.change, '')}{zero}"]
+    return [f"{fact.name}.grad: {before} → {after}{words.get(fact.change, '')}{unused}{zero}"]
 
 
 def _whole_or_none(value: Value | None) -> str:
@@ -365,7 +366,9 @@ def _many_graded(facts: Sequence[Graded]) -> list[str]:
     for change, text in words.items():
         same = [fact for fact in facts if fact.change == change]
         if same:
-            told.append(f"{listed([fact.name for fact in same])} {text}{_extremes([(f.name, f.after) for f in same])}")
+            unused = ", which no step had used" * all(fact.unused for fact in same)
+            values = [(fact.name, fact.after) for fact in same]
+            told.append(f"{listed([fact.name for fact in same])} {text}{unused}{_extremes(values)}")
     return told
 
 

@@ -12,6 +12,7 @@ from torch.nn.parameter import is_lazy
 from gradtrace.model.story import Built, Fact, Graded, Made, Required, Value, Written
 from gradtrace.watch import lineage, names, saved
 from gradtrace.watch.cuts import Cuts
+from gradtrace.watch.gradients import Gradients
 from gradtrace.watch.lineage import Lineage
 from gradtrace.watch.valuing import value
 
@@ -49,8 +50,9 @@ class Statement:
 class Changes:
     """Compares moments. Holds plain values alone between them."""
 
-    def __init__(self, lineage: Lineage, cuts: Cuts) -> None:
+    def __init__(self, lineage: Lineage, cuts: Cuts, gradients: Gradients) -> None:
         self._lineage = lineage
+        self._gradients = gradients
         self._cuts = cuts
         self._known: dict[int, _Known] = {}
         self._exposed: set[int] = set()
@@ -218,7 +220,13 @@ class Changes:
             yield Written(name, before.value, now.value, versions, step, saver.op if saver else "", line)
         change = _change(before, now, asked)
         if change:
-            yield Graded(name, change, before.grad, now.grad)
+            unused = change in ("cleared", "zeroed") and self._is_unused(tensor)
+            yield Graded(name, change, before.grad, now.grad, unused)
+
+    def _is_unused(self, tensor: Tensor) -> bool:
+        """Whether a gradient that was just cleared had something in it that no step has used."""
+        leaf = self._gradients.known(tensor)
+        return leaf is not None and leaf.used < len(leaf.contributions)
 
 
 def _change(before: _Known, now: _Known, asked: bool) -> str:

@@ -101,7 +101,7 @@ class Storyteller(Observer):
         """Tells it of whose run."""
         self.session, self._steps = session, steps
         self._lineage = Lineage(session, self._name)
-        self._changes = Changes(self._lineage, cuts)
+        self._changes = Changes(self._lineage, cuts, session.gradients)
 
     def _name(self, tensor: Tensor) -> str:
         return self._changes.name(tensor)

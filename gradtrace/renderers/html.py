@@ -119,7 +119,7 @@ class _Words:
             "facts": facts,
             "faults": wording.faults(node),
             "fault": bool(wording.faults(node)) and node.kind is Kind.OP,
-            "level": wording.level(node.gradient) if node.gradient is not None else None,
+            "level": None if node.gradient is None or wording.faults(node) else wording.level(node.gradient),
             "place": place,
             "text": text,
             "stack": self._places.number(node.stack),
@@ -144,7 +144,7 @@ class _Words:
         shape = wording.shapes(node.outputs, self._device)
         named = " = ".join(word for word in (node.name, node.value) if word is not None)
         where = "   ".join(filter(None, (shape, at)))
-        gradient = wording.gradient(node.gradient)[-1].lstrip("▁▂▃▄▅▆▇█ ")
+        gradient = wording.gradient(node.gradient)[-1]
         if node.box is not None:
             times = f"   × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
             title = wording.box_title(node.box, node.module) + times

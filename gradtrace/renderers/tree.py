@@ -571,7 +571,7 @@ class _Facts:
 def _gradient(node: Node) -> list[Fact]:
     if node.gradient is None:
         return []
-    return [Fact(f"level {wording.level(node.gradient)}", wording.gradient(node.gradient), 4)]
+    return [Fact(f"level {wording.level(node.gradient)}", wording.gradient(node.gradient, bar=True), 4)]
 
 
 def _saves(node: Node, device: str) -> tuple[str, ...]:

@@ -217,11 +217,12 @@ def level(found: Gradient) -> int:
     return sum(found.norm >= limit for limit in LEVELS) if found.nonfinite == 0 else len(LEVELS)
 
 
-def gradient(found: Gradient | None) -> tuple[str, ...]:
-    """`▄ ∇ 0.0013, mean 2.1e-05, 40% zero`, in forms from long to short; empty for None."""
+def gradient(found: Gradient | None, bar: bool = False) -> tuple[str, ...]:
+    """`∇ 0.0013, mean 2.1e-05, 40% zero`, in forms from long to short, with a `bar` for the norm before it (`▄`); empty
+    for None."""
     if found is None:
         return ("",)
-    norm = "∇ all zero" if found.zeros == 1 else f"{_BARS[level(found)]} ∇ {found.norm:.2g}"
+    norm = "∇ all zero" if found.zeros == 1 else f"{_BARS[level(found)]} ∇ {found.norm:.2g}"[0 if bar else 2 :]
     marks = f", {_share(found.nonfinite)} NaN or infinite" if found.nonfinite else ""
     marks += f", {_share(found.zeros)} zero" if 0 < found.zeros < 1 else ""
     mean = "" if found.zeros == 1 else f", mean {found.mean:.2g}"

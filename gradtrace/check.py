@@ -16,6 +16,7 @@ from gradtrace.errors import ExitCode, UsageError, no_such
 from gradtrace.limits import limited, unhindered
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Ended, Report
+from gradtrace.model.graph import Graph
 from gradtrace.output import Out
 from gradtrace.progress import Progress
 from gradtrace.recording import Recorder, Recording, Run
@@ -26,9 +27,9 @@ from gradtrace.script import Program
 from gradtrace.verdict import Verdict
 
 #: what there is, and the ending of a file that asks for it
-FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": ""}
+FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": "", "html": ".html"}
 #: those that a script must not print into
-_DOCUMENTS = {"json", "sarif", "junit"}
+_DOCUMENTS = {"json", "sarif", "junit", "html"}
 
 
 _Reporting: TypeAlias = Callable[[Judge, Run, int, int], int]
@@ -72,8 +73,10 @@ def check(options: Options, wishes: Wishes) -> int:
     for form in forms:
         form.open(options.color, wishes.detail)
 
+    graphs: list[Graph] | None = [] if any(form.shows_graphs for form in forms) else None
+
     def report(judge: Judge, run: Run, calls: int, steps: int) -> int:
-        result = verdict.report(judge, run, calls, steps)
+        result = replace(verdict.report(judge, run, calls, steps), graphs=tuple(graphs or ()))
         with ExitStack() as writing:  # where one place cannot be written to, the others still are
             for form in reversed(forms):
                 writing.callback(form.write, result)
@@ -81,7 +84,7 @@ def check(options: Options, wishes: Wishes) -> int:
 
     if isinstance(source, Recording):
         return _replay(source, verdict.judge(), report)
-    return _watch(source, options, wishes, verdict.judge(), report)
+    return _watch(source, options, wishes, verdict.judge(), report, graphs)
 
 
 def _recording(options: Options, wishes: Wishes) -> Recording | None:
@@ -104,9 +107,18 @@ def _replay(recording: Recording, judge: Judge, report: _Reporting) -> int:
     return report(judge, recording.run, calls, steps)
 
 
-def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, report: _Reporting) -> int:
+def _watch(
+    program: Program,
+    options: Options,
+    wishes: Wishes,
+    judge: Judge,
+    report: _Reporting,
+    graphs: list[Graph] | None = None,
+) -> int:
+    """`graphs` is to be filled, if it is there."""
     # all of it now: later the script's directory comes first on the path
     from gradtrace.watch import TORCH_VERSION, Watch
+    from gradtrace.watch.snapshot import Snapshots
 
     rank = ranks.here()
     alone = rank is None or rank.first
@@ -119,7 +131,15 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
             recorder.see(event)
         progress.tick()
 
-    watch = Watch(see, user_roots=program.roots, stop_after=options.steps, debug=options.debug)
+    snapshots = None if graphs is None else Snapshots(stop_when_repeated=False, remaining=False)
+    watch = Watch(
+        see,
+        user_roots=program.roots,
+        stop_after=options.steps,
+        snapshots=snapshots,
+        rules=True,
+        debug=options.debug,
+    )
     progress = Progress(
         lambda: (watch.optimizer_steps, watch.backward_calls, len(judge.findings)),
         2,
@@ -128,6 +148,8 @@ def _watch(program: Program, options: Options, wishes: Wishes, judge: Judge, rep
 
     def finish(ended: Ended) -> int:
         progress.close()
+        if graphs is not None and snapshots is not None:
+            graphs.extend(snapshots.graphs)
         if rank is not None:
             unhindered()  # torchrun ends all ranks where one has failed
         if rank is not None and not rank.first:
@@ -162,6 +184,10 @@ class _Form:
         self._kind, self._path = kind, path
         # now: later the script's directory comes first on the path
         self._render: Callable[[Report, Paper], str] = importlib.import_module(f"gradtrace.renderers.{kind}").render
+
+    @property
+    def shows_graphs(self) -> bool:
+        return self._kind == "html"
 
     def open(self, color: bool | None, detail: int) -> None:
         self._out = Out(self._path, color, detail, claim=self._kind in _DOCUMENTS)

@@ -144,7 +144,7 @@ def check(
         str | None,
         typer.Option(
             metavar="FORMAT",
-            help="What stdout gets: text, json, sarif, junit or github [default: text, or nothing beside -o].",
+            help="What stdout gets: text, json, sarif, junit, html or github [default: text, or nothing beside -o].",
         ),
     ] = None,
     output: Annotated[
@@ -153,7 +153,7 @@ def check(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write to this file: .txt, .json, .sarif, .xml (JUnit); else as --format.",
+            help="Write to this file: .txt, .json, .sarif, .xml (JUnit), .html; else as --format.",
         ),
     ] = None,
     record: Annotated[

@@ -319,7 +319,7 @@ WRONG_USES = [
     (["show", "--line", "0", "train.py"], "Invalid value for '--line'"),
     (
         ["check", "--format", "xml", "train.py"],
-        "gradtrace: no format is called 'xml'; there are github, json, junit, sarif, text\n",
+        "gradtrace: no format is called 'xml'; there are github, html, json, junit, sarif, text\n",
     ),
     (
         ["check", "--fail-on", "fatal", "train.py"],

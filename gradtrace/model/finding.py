@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from gradtrace.model.graph import Graph
 from gradtrace.model.site import Site
 
 if TYPE_CHECKING:
@@ -131,3 +132,5 @@ class Report:
     root: str | None = None
     #: the file that the settings came from
     settings: str | None = None
+    #: of each backward call site, where a form shows them
+    graphs: tuple[Graph, ...] = ()

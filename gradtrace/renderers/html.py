@@ -13,26 +13,46 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from gradtrace.model import fold
+from gradtrace.model.finding import Finding, Report
 from gradtrace.model.fold import ALL
-from gradtrace.model.graph import Graph, Kind, Node
+from gradtrace.model.graph import Graph, Kind, Node, SavedState
 from gradtrace.model.outline import outline
 from gradtrace.model.site import Site, Stack
 from gradtrace.model.source import line_text, lines_around
 from gradtrace.renderers import wording
+from gradtrace.renderers.paper import Paper
 
+#: shapes that are shown at first
+PAGE = 80
 _LABEL, _FRAMES = 40, 4
 
 
-def page(graphs: Sequence[Graph], open: Sequence[str] = ()) -> str:
-    """The page. Of a folded graph the same boxes are open at first, and all can be opened; `open` names modules."""
+def render(report: Report, paper: Paper) -> str:
+    """What `check` found, marked on the graphs of the backward calls."""
+    graphs = [fold.fitted(graph, lambda one: len(one.nodes), PAGE) for graph in report.graphs]
+    failed = (report.ended.exception or "").partition(":")[0]
+    ended = f"; the script ended with {failed}" if failed else ""
+    calls = wording.count(report.backward_calls, "backward call")
+    title = f"{report.script}: {wording.count(len(report.findings), 'finding')} in {calls}{ended}"
+    return page(graphs, findings=report.findings, title=title)
+
+
+def page(
+    graphs: Sequence[Graph], open: Sequence[str] = (), findings: Sequence[Finding] | None = None, title: str = ""
+) -> str:
+    """The page. Of a folded graph the same boxes are open at first, and all can be opened; `open` names modules.
+
+    `findings` are listed and marked on the graphs; None where nothing was judged.
+    """
     whole = [(graph.whole or graph, graph.opened if graph.whole else ALL) for graph in graphs]
     places = _Places()
     found = [_graph(graph, depth, open, places) for graph, depth in whole]
+    judged = None if findings is None else [_finding(finding, places) for finding in findings]
+    plain = {"title": title, "graphs": found, "findings": judged, "stacks": places.plain, "sources": places.sources}
     parts = {
-        "title": escape(f"{found[0]['name']} - gradtrace" if found else "gradtrace"),
-        "data": _in_script(
-            json.dumps({"graphs": found, "stacks": places.plain, "sources": places.sources}, separators=(",", ":"))
-        ),
+        "title": escape(" - ".join(filter(None, (title or "".join(one["name"] for one in found[:1]), "gradtrace")))),
+        "data": _in_script(json.dumps(plain, separators=(",", ":"))),
         "style": _asset("page.css"),
         "script": _asset("page.js"),
         "cytoscape": _asset("cytoscape.min.js"),
@@ -97,6 +117,18 @@ def _graph(graph: Graph, depth: int, open: Sequence[str], places: _Places) -> di
     }
 
 
+def _finding(finding: Finding, places: _Places) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "level": str(finding.level),
+        "message": wording.printable(finding.message),
+        "help": wording.printable(finding.help),
+        "stack": places.number((finding.site,)),
+        "occurrences": finding.occurrences,
+        "related": [[places.number((one.site,)), wording.printable(one.message)] for one in finding.related],
+    }
+
+
 class _Words:
     """What the page says of nodes."""
 
@@ -157,7 +189,9 @@ class _Words:
 
     def _facts(self, node: Node) -> Mapping[str, str]:
         saved = [
-            f"{one.name} {wording.shape(one.tensor, self._device)}, {wording.size(one.bytes)}" for one in node.saved
+            f"{one.name} {wording.shape(one.tensor, self._device)}, {wording.size(one.bytes)}"
+            for one in node.saved
+            if one.state is SavedState.HELD
         ]
         gradient = node.gradient
         box = node.box

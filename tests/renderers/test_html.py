@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +14,14 @@ import pytest
 from browser import CHROMIUM, Browser
 from building import SHAPE, encoder
 
+from gradtrace import cli
 from gradtrace.model import fold
+from gradtrace.model.finding import Ended, Finding, Level, Related, Report
 from gradtrace.model.graph import Gradient, Graph, Saved
 from gradtrace.model.outline import outline
 from gradtrace.model.site import Site
 from gradtrace.renderers import html
+from gradtrace.renderers.paper import Paper
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +109,43 @@ class TestPage:
         assert data(page)["graphs"][0]["title"].startswith("</script>")
 
 
+def judged(*graphs: Graph) -> Report:
+    site = Site(str(Path.cwd() / "train.py"), 3, "forward")
+    call = Site(str(Path.cwd() / "train.py"), 5, "<module>")
+    finding = Finding("stale-grad", Level.ERROR, "`w` is stale", "clear it", site, (Related(call, "used here"),), 3)
+    return Report("train.py", (finding,), Ended("finished"), "2.13.0", 1, 0, 1, graphs=graphs)
+
+
+class TestFindings:
+    def test_are_in_the_page_with_their_places(self) -> None:
+        document = data(html.render(judged(layers(3)), Paper()))
+        (finding,) = document["findings"]
+        assert (finding["rule"], finding["level"], finding["help"]) == ("stale-grad", "error", "clear it")
+        assert document["stacks"][finding["stack"]] == [["train.py", 3, "train.py:3  forward"]]
+        assert [message for _, message in finding["related"]] == ["used here"]
+        assert document["title"] == "train.py: 1 finding in 1 backward call"
+
+    def test_are_none_where_nothing_was_judged(self) -> None:
+        assert data(html.page([layers(3)]))["findings"] is None
+
+    def test_come_from_check(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        (tmp_path / "bad.py").write_text(
+            "import torch\nw = torch.ones(2, requires_grad=True)\nloss = w.exp().sum()\nloss.backward()\nloss.backward()\n"
+        )
+        monkeypatch.setattr(sys, "argv", ["gradtrace", "check", "-o", "report.html", "bad.py"])
+        monkeypatch.setattr(sys, "path", sys.path[:])
+        monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        document = data((tmp_path / "report.html").read_text(encoding="utf-8"))
+        assert ended.value.code == 1
+        assert [finding["rule"] for finding in document["findings"]] == ["freed-graph"]
+        assert [graph["title"] for graph in document["graphs"]] == ["loss = 5.43656", "loss = 5.43656"]
+        assert "ended with RuntimeError" in document["title"]
+
+
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if CHROMIUM is None:
@@ -169,6 +210,24 @@ class TestBrowser:
         assert page.run("document.querySelector('#panel pre .here').textContent") == "3    return net(x)"
         page.press("Escape")
         assert page.run("cy.nodes(':selected').length") == 0
+
+    def test_lists_and_marks_findings(self, browser: Browser, tmp_path: Path) -> None:
+        (tmp_path / "report.html").write_text(html.render(judged(layers(3)), Paper()), encoding="utf-8")
+        browser.open(tmp_path / "report.html")
+        browser.run("new Promise((done) => { const wait = () => viz ? done() : setTimeout(wait, 10); wait(); })")
+        panel = browser.run("document.getElementById('panel').textContent")
+        assert "error stale-grad  (3 times)`w` is stale" in panel
+        assert browser.run("cy.nodes('[?found]').length") > 0
+        browser.run("document.querySelector('#panel a').click()")
+        assert browser.run("cy.nodes(':selected').length") == 1
+        assert browser.complaints == []
+
+    def test_shows_findings_without_a_graph(self, browser: Browser, tmp_path: Path) -> None:
+        (tmp_path / "report.html").write_text(html.render(judged(), Paper()), encoding="utf-8")
+        browser.open(tmp_path / "report.html")
+        browser.run("new Promise((done) => { const wait = () => viz ? done() : setTimeout(wait, 10); wait(); })")
+        assert "`w` is stale" in browser.run("document.getElementById('panel').textContent")
+        assert browser.complaints == []
 
     def test_follows_edges_zooms_and_turns_dark(self, page: Browser) -> None:
         page.run("choose('n1')")

@@ -36,6 +36,13 @@ class Graph {
     this.open = new Set(this.rooms.filter((room) => room.open).map((room) => room.id));
     this.sources = new Map();
     this.users = new Map();
+    // what was found at the line of a node marks it, and the rooms around it
+    this.found = new Set();
+    for (const node of this.nodes) {
+      if (!findingsAt(node).length) continue;
+      this.found.add("n" + node.id);
+      for (const room of this.around(node)) this.found.add("r" + room);
+    }
     for (const [user, source] of this.edges) {
       push(this.sources, user, source);
       push(this.users, source, user);
@@ -99,6 +106,7 @@ class Graph {
       const visible = this.around(room).every((id) => this.open.has(id));
       if (this.open.has(room.id) && visible) shown.set("r" + room.id, { ...room, id: "r" + room.id, inside: room.room, kind: "room" });
     }
+    for (const one of shown.values()) one.found = this.found.has(one.id) && one.kind !== "room";
     return { nodes: [...shown.values()], edges: [...edges.values()] };
   }
 
@@ -117,12 +125,19 @@ class Graph {
   }
 }
 
+const findingsAt = (node) => (node.kind === "op" && node.stack.length ? (data.findings || []).filter((one) => one.places.has(node.stack[0][0] + ":" + node.stack[0][1])) : []);
 const push = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.set(key, [value]));
 const isEnd = (node) => node.kind === "leaf" || node.kind === "constant";
 
 // --- the picture -----------------------------------------------------------------------------------------------------
 
-const graphs = data.graphs.map((plain) => new Graph(plain));
+const NONE = { name: "", title: data.title, header: [], warnings: [], stack: 0, roots: [], nodes: [], edges: [], rooms: [] };
+for (const one of data.findings || []) {
+  one.stack = data.stacks[one.stack];
+  one.related = one.related.map(([stack, message]) => [data.stacks[stack], message]);
+  one.places = new Set([one.stack, ...one.related.map(([stack]) => stack)].map(([at]) => at[0] + ":" + at[1]));
+}
+const graphs = (data.graphs.length ? data.graphs : [NONE]).map((plain) => new Graph(plain));
 let graph = graphs[0];
 let viz;
 let theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
@@ -160,6 +175,7 @@ function style() {
       "segment-radii": 12, "edge-distances": "node-position", label: "data(text)", "font-size": 9, color: look.quiet,
       "text-background-color": look.room[0], "text-background-opacity": 0.8, "min-zoomed-font-size": 6 } },
     { selector: "edge[?dashed]", style: { "line-style": "dashed" } },
+    { selector: "node[?found]", style: { "border-color": look.fault[1], "border-width": 3, "border-style": "double" } },
     { selector: ".dim", style: { opacity: 0.25 } },
     { selector: "edge.way", style: { "line-color": look.way, "target-arrow-color": look.way, width: 2.6, opacity: 1 } },
     { selector: "node.way", style: { "border-color": look.way, "border-width": 2.6, opacity: 1 } },
@@ -347,6 +363,7 @@ function about(found) {
   const plain = found.data();
   panel.append(element("h1", plain.title));
   for (const fault of plain.faults || []) panel.append(element("p", fault, "fault"));
+  for (const one of plain.kind === "op" ? findingsAt(plain) : []) panel.append(element("p", `${one.level} ${one.rule}: ${one.message}`, "fault"));
   const facts = element("dl");
   for (const [name, value] of plain.facts) facts.append(element("dt", name), element("dd", value));
   panel.append(facts);
@@ -389,7 +406,45 @@ function neighbours(panel, found) {
   }
 }
 
+function listed(panel) {
+  if (!data.findings) return;
+  panel.append(element("h1", data.title));
+  if (!data.findings.length) panel.append(element("p", "no gradient faults"));
+  for (const one of data.findings) {
+    const times = one.occurrences > 1 ? `  (${one.occurrences} times)` : "";
+    panel.append(element("h2", `${one.level} ${one.rule}${times}`));
+    const link = element("a", one.message);
+    link.onclick = () => reach(one);
+    const text = element("p");
+    text.append(link);
+    panel.append(text);
+    for (const at of one.stack) source(panel, at);
+    for (const [stack, message] of one.related) {
+      panel.append(element("p", message));
+      for (const at of stack) source(panel, at);
+    }
+    panel.append(element("p", "help: " + one.help));
+  }
+}
+
+// chooses the first node at a line of a finding, in whichever graph it is
+function reach(one) {
+  for (const [number, other] of graphs.entries()) {
+    const node = other.nodes.find((node) => findingsAt(node).includes(one));
+    if (!node) continue;
+    if (other !== graph) {
+      $("which").value = String(number);
+      show(number);
+    }
+    goTo(node);
+    return;
+  }
+  say("no node of the graphs was made at these lines");
+}
+
 function overview(panel) {
+  listed(panel);
+  if (!graph.nodes.length) return;
   panel.append(element("h1", graph.title));
   for (const line of graph.header) panel.append(element("p", line));
   for (const line of graph.warnings) panel.append(element("p", line, "fault"));

@@ -94,6 +94,20 @@ def overriding(observers: Sequence[Observer], method: str) -> list[Callable[...,
     return [getattr(one, method) for one in observers if getattr(type(one), method) is not getattr(Observer, method)]
 
 
+class Patience:
+    """Which places need not be looked at any more, since so many looks in a row found nothing there."""
+
+    def __init__(self, looks: int = 16) -> None:
+        self._looks = looks
+        self._vain: dict[Stack, int] = {}
+
+    def has_ended(self, place: Stack) -> bool:
+        return self._vain.get(place, 0) >= self._looks
+
+    def looked(self, place: Stack, found: bool) -> None:
+        self._vain[place] = 0 if found else self._vain.get(place, 0) + 1
+
+
 def tensors_in(values: Sequence[Any], depth: int = 2) -> list[torch.Tensor]:
     """The tensors among `values`, lists and tuples of them opened."""
     found: list[torch.Tensor] = []

@@ -24,7 +24,7 @@ from gradtrace.watch import saved
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.layouts import users_of, wrapped
 from gradtrace.watch.names import variables
-from gradtrace.watch.observer import Handler, Observer, TorchCall
+from gradtrace.watch.observer import Handler, Observer, Patience, TorchCall
 from gradtrace.watch.walk import ACCUMULATE
 
 Tensor = torch.Tensor
@@ -69,6 +69,7 @@ class Sequences(Observer):
         super().__init__(session)
         self._runs: list[_Run] = []
         self._reshaped: dict[int, MixedBatch] = {}
+        self._patience = Patience()
         #: the last batches of DataLoaders
         self._batches: deque[weakref.ref[Tensor]] = deque(maxlen=_FEW)
 
@@ -99,9 +100,11 @@ class Sequences(Observer):
             self._add(call, "attention", 1, query)
 
     def _add(self, call: TorchCall, name: str, batch: int, entered: Tensor) -> None:
+        stack = self.session.frames.stack(call.frame)
+        if self._patience.has_ended(stack):
+            return
         out, *states = (_key(one) for one in call.out)
         if out is not None:
-            stack = self.session.frames.stack(call.frame)
             kept = frozenset(state for state in states if state is not None)
             loaded = batch == 1 and bool(self._batches) and self._is_loaded(entered)
             self._runs.append(_Run(out, kept, name, batch, tuple(entered.shape), stack, loaded))
@@ -157,7 +160,9 @@ class Sequences(Observer):
             if run.loaded:
                 self.session.emit(MixedBatch("loaded", run.name, run.shape, run.stack))
                 continue
-            for node, read in _along_batch(nodes[run.output[0]], run, users):
+            found = list(_along_batch(nodes[run.output[0]], run, users))
+            self._patience.looked(run.stack, bool(found))
+            for node, read in found:
                 self._tell(run, read, self.session.trail.find(node._sequence_nr()))
         self._runs = [run for run in self._runs if run not in met]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch.autograd.graph
 
 from gradtrace.model.graph import Gradient
 from gradtrace.watch.session import Session
+from gradtrace.watch.walk import ACCUMULATE
 
 
 class Flow:
@@ -17,6 +19,7 @@ class Flow:
     def __init__(self, session: Session, nodes: Mapping[Any, int]) -> None:
         self._session = session
         self.found: dict[int, Gradient] = {}
+        self._numbers = {_key(node): number for node, number in nodes.items()}
         self._handles = [node.register_prehook(self._reader(number)) for node, number in nodes.items()]
 
     def close(self) -> None:
@@ -24,6 +27,14 @@ class Flow:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+
+    def returned(self, inputs: Sequence[Any], gradients: Sequence[Any]) -> None:
+        """What `autograd.grad` gave for its inputs: their own nodes do not run."""
+        for tensor, gradient in zip(inputs, gradients, strict=False):
+            edge = torch.autograd.graph.get_gradient_edge(tensor)
+            number = self._numbers.get(_key(edge.node))
+            if number is not None:
+                self._read(number, (gradient,))
 
     def _reader(self, number: int) -> Callable[[tuple[Any, ...]], None]:
         def read(gradients: tuple[Any, ...]) -> None:
@@ -38,6 +49,11 @@ class Flow:
             found = [_fact(one) for one in values if one is not None]
         if found:
             self.found[number] = _together(found)
+
+
+def _key(node: Any) -> int:
+    """Keeps no node alive."""
+    return -id(node.variable) if type(node) is ACCUMULATE else node._sequence_nr()
 
 
 def _values(gradient: torch.Tensor) -> torch.Tensor | None:

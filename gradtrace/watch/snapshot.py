@@ -127,6 +127,7 @@ class Snapshots(Observer):
         return [(text, names.value_of(text, scope, frame.f_globals)) for text in reads]
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        self._flow = None
         if not call.stack:
             return
         if self._tensor is not None:
@@ -147,9 +148,23 @@ class Snapshots(Observer):
         if self._flow is None:
             return
         self._flow.close()
-        found, self._flow = self._flow.found, None
+        self._put_gradients(self._flow)
+        if call.accumulates:
+            self._flow = None
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {torch.autograd.grad: self._differentiated} if self._gradients else {}
+
+    def _differentiated(self, call: TorchCall) -> None:
+        flow, self._flow = self._flow, None
+        inputs = call.args[1] if len(call.args) > 1 else call.kwargs.get("inputs", ())
+        if flow is not None:
+            flow.returned([inputs] if isinstance(inputs, torch.Tensor) else list(inputs), call.out)
+            self._put_gradients(flow)
+
+    def _put_gradients(self, flow: Flow) -> None:
         graph = self.graphs[-1]
-        nodes = tuple(replace(node, gradient=found.get(node.id)) for node in graph.nodes)
+        nodes = tuple(replace(node, gradient=flow.found.get(node.id)) for node in graph.nodes)
         self.graphs[-1] = replace(graph, nodes=nodes)
 
     def _take_named(self, frame: FrameType | None) -> None:

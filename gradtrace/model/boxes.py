@@ -16,8 +16,9 @@ class Closed:
     """What is to be drawn as one."""
 
     members: tuple[int, ...]
-    #: of the modules that it consists of
+    #: of the modules that it consists of, and the functions outside of modules
     calls: tuple[Call, ...]
+    functions: tuple[str, ...]
     times: int
     #: path of the module around it
     around: str
@@ -32,9 +33,11 @@ def shut(
     members = parts.members(turns)
     if len(members) == 1 and not parts.reads_leaf(members[0]):
         return
-    calls = tuple(one.call for turn in turns for one in turn if isinstance(one, Part) and one.call is not None)
+    inner = [one for turn in turns for one in turn if isinstance(one, Part)]
+    calls = tuple(one.call for one in inner if one.call is not None)
+    functions = tuple(dict.fromkeys(str(one.key[2]) for one in inner if one.key[0] == "function"))
     if len(members) > 1 or calls:
-        yield Closed(members, calls, len(turns), around, shown)
+        yield Closed(members, calls, functions, len(turns), around, shown)
 
 
 def box(
@@ -54,7 +57,7 @@ def box(
     return Node(
         id=number,
         kind=Kind.BOX,
-        op=", ".join(dict.fromkeys(call.kind for call in closed.calls)) or _operations(nodes),
+        op=", ".join(dict.fromkeys(call.kind for call in closed.calls)) or _operations(nodes, closed.functions),
         name=lone.name if lone is not None else None,
         outputs=tuple(_fact(graph.by_id[node], output) for node, output in outputs),
         stack=_outside(_common(nodes), _classes(graph, nodes, closed.calls)),
@@ -103,10 +106,11 @@ def _fact(node: Node, output: int) -> TensorFact:
     return node.outputs[output] if output < len(node.outputs) else TensorFact(None)
 
 
-def _operations(nodes: Sequence[Node]) -> str:
-    """`Sub, Pow, Mean`."""
+def _operations(nodes: Sequence[Node], functions: Sequence[str]) -> str:
+    """`Sub, Pow, Mean`; of a function `step(): Sub, Pow`."""
     names = list(dict.fromkeys(node.op.rstrip("0123456789").removesuffix("Backward") for node in nodes))
-    return ", ".join(names[:3] + ["…"] * (len(names) > 3))
+    called = [f"{', '.join(f'{name}()' for name in functions)}: "] * bool(functions)
+    return "".join(called) + ", ".join(names[:3] + ["…"] * (len(names) > 3))
 
 
 def _outside(stack: Stack, classes: Collection[str]) -> Stack:

@@ -11,6 +11,8 @@ from gradtrace.model import memory
 from gradtrace.model.graph import Box, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
+#: outputs of different shapes that are all named
+_FEW_OUTPUTS = 4
 #: tags that say what the states of the saved tensors say as well
 STATE_TAGS = {"freed": "already freed", "modified in place": "modified in place"}
 STATES = {SavedState.FREED: "already freed", SavedState.MODIFIED: "modified in place"}
@@ -51,7 +53,10 @@ def shapes(facts: Sequence[TensorFact], device: str = "cpu") -> str:
     words = [shape(fact, device) for fact in facts]
     if len(words) < 2:
         return "".join(words)
-    return f"{len(words)} outputs {words[0] if len(set(words)) == 1 else ', '.join(words)}".rstrip()
+    counts = {word: words.count(word) for word in words}
+    if len(words) > _FEW_OUTPUTS and len(counts) > 1:
+        words = [f"{count} × {word}" if count > 1 else word for word, count in counts.items()]
+    return f"{len(facts)} outputs {words[0] if len(counts) == 1 else ', '.join(words)}".rstrip()
 
 
 def file(path: str, root: str | None = None) -> str:
@@ -150,7 +155,7 @@ def outputs_used(source: Node, edges: Iterable[Edge]) -> str:
     numbers = sorted({edge.output for edge in edges})
     if len(source.outputs) < 2 and not any(numbers):
         return ""
-    return f"output{'s' * (len(numbers) > 1)} " + ", ".join(map(str, numbers)) if numbers else ""
+    return f"output{'s' * (len(numbers) > 1)} " + ranges(numbers) if numbers else ""
 
 
 def saves(saved: Iterable[Saved], device: str = "cpu") -> str:

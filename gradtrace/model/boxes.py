@@ -57,7 +57,7 @@ def box(
     return Node(
         id=number,
         kind=Kind.BOX,
-        op=", ".join(dict.fromkeys(call.kind for call in closed.calls)) or _operations(nodes, closed.functions),
+        op=", ".join(dict.fromkeys(call.kind for call in closed.calls)) or _operations(nodes),
         name=lone.name if lone is not None else None,
         outputs=tuple(_fact(graph.by_id[node], output) for node, output in outputs),
         stack=_outside(_common(nodes), _classes(graph, nodes, closed.calls)),
@@ -68,6 +68,7 @@ def box(
         box=Box(
             members=(*closed.members, *ends),
             paths=tuple(dict.fromkeys(call.path for call in closed.calls)),
+            functions=closed.functions,
             times=closed.times,
             more=bool(closed.shown),
             operations=len(nodes),
@@ -106,11 +107,10 @@ def _fact(node: Node, output: int) -> TensorFact:
     return node.outputs[output] if output < len(node.outputs) else TensorFact(None)
 
 
-def _operations(nodes: Sequence[Node], functions: Sequence[str]) -> str:
-    """`Sub, Pow, Mean`; of a function `step(): Sub, Pow`."""
+def _operations(nodes: Sequence[Node]) -> str:
+    """`Sub, Pow, Mean`."""
     names = list(dict.fromkeys(node.op.rstrip("0123456789").removesuffix("Backward") for node in nodes))
-    called = [f"{', '.join(f'{name}()' for name in functions)}: "] * bool(functions)
-    return "".join(called) + ", ".join(names[:3] + ["…"] * (len(names) > 3))
+    return ", ".join(names[:3] + ["…"] * (len(names) > 3))
 
 
 def _outside(stack: Stack, classes: Collection[str]) -> Stack:

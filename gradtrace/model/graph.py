@@ -89,6 +89,8 @@ class Box:
     members: tuple[int, ...]
     #: paths of the modules in it, one for each turn of a repetition; empty outside of modules
     paths: tuple[str, ...] = ()
+    #: names of the functions in it that are outside of modules
+    functions: tuple[str, ...] = ()
     #: how many equal turns it stands for
     times: int = 1
     #: the turns are further ones of the turn that is shown beside the box

@@ -176,9 +176,10 @@ def faults(node: Node) -> list[str]:
 
 
 def box_title(box: Box, within: str = "") -> str:
-    """Which modules are in a box: `encoder.layers.0-5`; with `more`: `5 more: encoder.layers.0-4`; empty outside of
-    modules. `within` the module `encoder` it is `layers.0-5`."""
-    title = ", ".join(_joined([path.removeprefix(f"{within}.") for path in box.paths]))
+    """Which modules are in a box: `encoder.layers.0-5`; with `more`: `5 more: encoder.layers.0-4`; of a function
+    `step()`, of a line nothing. `within` the module `encoder` it is `layers.0-5`."""
+    modules = _joined([path.removeprefix(f"{within}.") for path in box.paths])
+    title = ", ".join([*modules, *(f"{name}()" for name in box.functions)])
     return f"{box.times:,} more: {title}".removesuffix(": ") if box.more else title
 
 

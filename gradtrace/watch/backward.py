@@ -154,6 +154,11 @@ class BackwardCall:
         return self._visit.nodes
 
     @property
+    def whole(self) -> bool:
+        """Whether all that it runs through was walked: `nodes` and `leaves` are complete."""
+        return self._visit.whole
+
+    @property
     def leaves(self) -> Sequence[torch.Tensor]:
         """The leaves that the walk reached, or those of them that gradients are asked for."""
         return self._visit.leaves

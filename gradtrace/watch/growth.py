@@ -140,7 +140,9 @@ class GrowthWatcher(Observer):
         self._phase = self.session.sequence()
         # a forward pass as long as those before it is nothing new
         self._next_node = self._phase + self._longest * 3 // 2 + _NODES_APART
-        if self._pending:
+        if self._pending and not call.whole:
+            self._pending.clear()  # how far down it ran is not known
+        elif self._pending:
             run_through = call.numbers()
             for holder in list(self._pending):
                 if holder in self._doubtful or not self._numbers[holder].isdisjoint(run_through):

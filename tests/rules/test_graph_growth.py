@@ -158,6 +158,12 @@ for _ in range(15):
 }
 
 GOOD = {
+    "chain_longer_than_a_walk": """
+y = x = torch.ones(1, requires_grad=True)
+for _ in range(12_000):
+    y = y * 1.0
+y.sum().backward()
+""",
     "episode_of_a_policy_beside_a_critic": """
 cell, policy, critic = nn.GRUCell(3, 4), nn.Linear(4, 1), nn.Linear(3, 1)
 slow = torch.optim.Adam([*cell.parameters(), *policy.parameters()])

@@ -15,6 +15,8 @@ from gradtrace.model.boxes import Closed, box, shut
 from gradtrace.model.graph import Edge, Graph, Kind, Node
 from gradtrace.model.parts import Part, Parts
 
+#: so many nodes for each row that may be shown, and it is not asked how many rows all of them need
+_ALIKE = 50
 #: opens everything
 ALL = 1_000_000
 
@@ -24,11 +26,12 @@ def fitted(graph: Graph, size: Callable[[Graph], int], most: int, open: Collecti
 
     `open` names modules that are shown whole in any case.
     """
-    if size(graph) <= most:
+    small = len(graph.nodes) <= most * _ALIKE
+    if small and size(graph) <= most:
         return graph
     parts = Parts(graph, open)
     best = _at(parts, 0, open)
-    for depth in range(1, best.levels + 1):
+    for depth in range(1, best.levels + small):
         deeper = _at(parts, depth, open)
         if size(deeper) > most:
             break

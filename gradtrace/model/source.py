@@ -159,6 +159,7 @@ def root_of(site: Site) -> str:
     return ast.unparse(asked[0]) if asked else ""
 
 
+@lru_cache(maxsize=4096)  # asked for at every node of a graph
 def assigned(site: Site) -> tuple[str, ...]:
     """What the statement at `site` assigns to: `("pred", "state")`, `("self.memory",)`."""
     found = statement(site.path, site.line, site.column)

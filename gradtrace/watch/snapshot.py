@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import FrameType
 from typing import Any
 
@@ -341,9 +342,7 @@ class _Picture:
             kind=Kind.OP,
             op=type(node).__name__,
             name=name or (self._assigned(node, stack) if made is None or number == made.end - 1 else None),
-            outputs=tuple(
-                TensorFact(tuple(one.shape), _short(one.dtype), str(one.device)) for one in node._input_metadata
-            ),
+            outputs=tuple(_known_fact(tuple(one.shape), one.dtype, one.device) for one in node._input_metadata),
             stack=stack,
             module=paths.get(call, ""),
             saved=saved,
@@ -429,7 +428,12 @@ def _unconsumed(found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.
 
 
 def _fact(tensor: torch.Tensor) -> TensorFact:
-    return TensorFact(tuple(tensor.shape), _short(tensor.dtype), str(tensor.device))
+    return _known_fact(tuple(tensor.shape), tensor.dtype, tensor.device)
+
+
+@lru_cache(maxsize=4096)  # many nodes of a large graph share one
+def _known_fact(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> TensorFact:
+    return TensorFact(shape, _short(dtype), str(device))
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -20,6 +20,9 @@ _EPILOG = """
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by
 itself in a way that no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
 """
+_OF_PICTURES = "Exit codes: 0 shown; 2 usage, or gradtrace's own error; 3 the script failed; 4 no graph was seen."
+_OF_STORIES = "Exit codes: 0 told; 2 usage, or gradtrace's own error; 3 the script failed, and the story tells where."
+_OF_DIFFERENCES = "Exit codes: 0 equal; 1 different; 2 usage, or gradtrace's own error."
 
 app = typer.Typer(
     name="gradtrace",
@@ -198,7 +201,7 @@ Grad = Annotated[
 PathTo = Annotated[str | None, typer.Option("--path", metavar="NAME", help="Only the ways from the loss to this leaf.")]
 
 
-@app.command(epilog=_EPILOG, **_RUN)
+@app.command(epilog=_OF_PICTURES, **_RUN)
 def show(
     ctx: typer.Context,
     words: Words = None,
@@ -235,7 +238,7 @@ def show(
     ctx.obj.append(_Job(lambda: show(options, wanted, folding, saved), debug))
 
 
-@app.command(epilog=_EPILOG, **_RUN)
+@app.command(epilog=_OF_PICTURES, **_RUN)
 def dot(
     ctx: typer.Context,
     words: Words = None,
@@ -269,7 +272,7 @@ def dot(
     ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
 
-@app.command(epilog=_EPILOG)
+@app.command(epilog=_OF_DIFFERENCES)
 def diff(
     ctx: typer.Context,
     before: Annotated[str, typer.Argument(metavar="BEFORE", help="A script, or a graph saved as .json.")],
@@ -294,7 +297,7 @@ def diff(
     ctx.obj.append(_Job(lambda: compare(before, after, options, output, color), debug))
 
 
-@app.command(epilog=_EPILOG, **_RUN)
+@app.command(epilog=_OF_STORIES, **_RUN)
 def follow(
     ctx: typer.Context,
     words: Words = None,

@@ -311,7 +311,7 @@ def _exit_announced(at_exit: Callable[[Ended], int]) -> Iterator[None]:
         try:
             if os.getpid() == process:
                 os._exit = leave
-                status = at_exit(Ended("killed", status & 0xFF))
+                status = at_exit(Ended("exit", status & 0xFF))
                 flush(sys.stdout, sys.stderr)
         finally:
             leave(status)

@@ -273,13 +273,13 @@ class TestEnd:
     def test_by_os_exit_is_reported(self, here: Path) -> None:
         plain, watched = both_of("import os; os._exit(4)")
         assert watched.status == plain.status == 4
-        assert watched.ended == [str(Ended("killed", 4))]
+        assert watched.ended == [str(Ended("exit", 4))]
 
     def test_by_os_exit_has_the_status_of_the_report(self, here: Path) -> None:
         Path("train.py").write_text("import os; print('before', end=' '); os._exit(4)")
         watch = "script.load('train.py', []).run(nullcontext(), lambda ended: print(ended.how) or 9)"
         done = start("-c", f"from contextlib import nullcontext; from gradtrace import script; {watch}")
-        assert (done.stdout, done.status) == ("before killed\n", 9)
+        assert (done.stdout, done.status) == ("before exit\n", 9)
 
     @pytest.mark.usefixtures("process")
     def test_puts_os_exit_back(self, here: Path) -> None:

@@ -67,7 +67,7 @@ class Silenced:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How the script ended. `how` is one of "finished", "stopped" (by --steps or a repeated call site), "exit"
-    (sys.exit), "exception", "interrupted" (Ctrl-C), "killed" (os._exit or SIGTERM)."""
+    (sys.exit or os._exit), "exception", "interrupted" (Ctrl-C), "killed" (SIGTERM)."""
 
     how: str
     #: the exit status python itself would have had

@@ -16,7 +16,7 @@ from gradtrace.renderers.wording import count, file, place, printable
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
 _TITLES = {"request": "gradient request", "loop": "loop", "after": "after the loop"}
-_LEFT = {"exit": "left by sys.exit", "killed": "was ended by os._exit", "interrupted": "was interrupted"}
+_LEFT = {"exit": "exited with status {}", "killed": "was killed", "interrupted": "was interrupted"}
 
 
 def render(story: Story, paper: Paper) -> str:
@@ -174,9 +174,11 @@ class _Page:
         for remark in self._story.remarks:
             self._note(f"remark: {remark}", 0, "dim")
         if self._story.ended.how not in ("finished", "stopped"):
-            error = (self._story.ended.exception or "").partition(":")[0]
+            ended = self._story.ended
+            error = (ended.exception or "").partition(":")[0]
+            how = f"failed with {error}" if error else _LEFT[ended.how].format(ended.status)
             self._title("the end", 0)
-            self._note(f"the script {f'failed with {error}' if error else _LEFT[self._story.ended.how]}", 0, "bold red")
+            self._note(f"the script {how}", 0, "bold red")
 
 
 def _ranges(loop: Loop, rest: int) -> str:

@@ -22,7 +22,7 @@ from gradtrace.progress import Progress
 from gradtrace.recording import Recorder, Recording, Run
 from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
-from gradtrace.run import Options, by_itself
+from gradtrace.run import Options, reported
 from gradtrace.script import Program
 from gradtrace.verdict import Verdict
 
@@ -163,7 +163,7 @@ def _watch(
                 closing.callback(recorder.close, run)
             return report(judge, run, watch.backward_calls, watch.optimizer_steps)
 
-    return finish(program.run(limited(watch, options.timeout), by_itself(finish), watch.crashed))
+    return reported(program, limited(watch, options.timeout), finish, watch.crashed)
 
 
 def _wanted(wishes: Wishes) -> list[tuple[str, Path | None]]:

@@ -16,7 +16,7 @@ from gradtrace.model.story import Story
 from gradtrace.output import Out
 from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
-from gradtrace.run import Options, by_ending, by_itself
+from gradtrace.run import Options, by_ending, reported
 
 #: what there is, and the renderer of each
 FORMATS = {"text": "story", "json": "story_json", "html": "story_html"}
@@ -58,7 +58,7 @@ def follow(options: Options, plot: Plot) -> int:
         out.write(render(story, out.paper))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return finish(program.run(limited(watch, options.timeout), by_itself(finish), watch.crashed))
+    return reported(program, limited(watch, options.timeout), finish, watch.crashed)
 
 
 def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:

@@ -14,7 +14,7 @@ from gradtrace.model import document, fold, paths
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
 from gradtrace.output import Out
-from gradtrace.run import Options, by_ending, by_itself
+from gradtrace.run import Options, by_ending, reported
 
 SHOW_FORMATS = ("text", "json")
 
@@ -144,7 +144,7 @@ def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
         out.write(draw(wanted.of(graphs), out, TORCH_VERSION))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return finish(program.run(limited(watch, options.timeout), by_itself(finish)))
+    return reported(program, limited(watch, options.timeout), finish)
 
 
 def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from gradtrace import script, streams
 from gradtrace.errors import ExitCode, GradtraceError, UsageError, no_such
 from gradtrace.model.finding import Ended
+from gradtrace.model.start import told_from
+from gradtrace.neighbours import Neighbours
 from gradtrace.output import Out
 
 
@@ -44,17 +48,29 @@ class Options:
         return script.load(self.words[0], self.words[1:])
 
 
-def by_itself(finish: Callable[[Ended], int]) -> Callable[[Ended], int]:
-    """For a script that leaves by `os._exit`: nobody above sees an error then."""
+def reported(
+    program: script.Program,
+    watching: AbstractContextManager[object],
+    finish: Callable[[Ended], int],
+    on_error: Callable[[BaseException], None] = lambda error: None,
+) -> int:
+    """Runs the script and has `finish` report it, from where the command began; returns the exit code."""
+    begun = os.getcwd()
+    neighbours = Neighbours(program.path_entry)
 
-    def finish_by_itself(ended: Ended) -> int:
-        try:
+    def report(ended: Ended) -> int:
+        with neighbours.away(), told_from(begun):
             return finish(ended)
+
+    def report_by_itself(ended: Ended) -> int:
+        """After `os._exit`: nobody above sees an error then."""
+        try:
+            return report(ended)
         except GradtraceError as error:
             streams.tell(str(error))
             return ExitCode.ERROR
 
-    return finish_by_itself
+    return report(program.run(watching, report_by_itself, on_error))
 
 
 def rules(name: str | None, kind: str, color: bool | None) -> int:

@@ -46,6 +46,7 @@ FLOORS = {
     "progress": 1,
     "ranks": 1,
     "limits": 2,
+    "neighbours": 1,
     "recording": 1,
     "model": 0,
     "errors": -1,

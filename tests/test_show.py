@@ -217,6 +217,15 @@ print("step ")
         assert (shown.text, shown.status) == ("", 4)
 
 
+@pytest.mark.parametrize("options", [(), ("-o", "graph.json")])
+def test_paths_are_told_from_where_the_command_began(options: Sequence[str], show: Runner) -> None:
+    shown = show(f"import os\nos.chdir('/')\n{TRAIN}", *options)
+    if options:
+        show.patch.chdir(show.directory)
+        shown = show("", of="graph.json")
+    assert shown.places == [FIRST + 2, SECOND + 2]
+
+
 class TestTree:
     def test_names_what_the_script_names(self, show: Runner) -> None:
         text = show(TRAIN, "--line", str(FIRST)).text

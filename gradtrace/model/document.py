@@ -41,7 +41,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from gradtrace.errors import DocumentError
-from gradtrace.model import source
+from gradtrace.model import source, start
 from gradtrace.model.graph import Call, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
@@ -137,10 +137,11 @@ def _value(value: Any) -> Any:
 
 
 def _typed(path: str) -> str:
-    """Relative where it lies below the working directory, with slashes."""
+    """Relative where it lies below the directory of the command, with slashes."""
     if path.startswith("<"):
         return path
-    relative = os.path.relpath(path) if os.path.splitdrive(path)[0] == os.path.splitdrive(os.getcwd())[0] else path
+    here = start.directory()
+    relative = os.path.relpath(path, here) if os.path.splitdrive(path)[0] == os.path.splitdrive(here)[0] else path
     return PurePath(path if relative.startswith("..") else relative).as_posix()
 
 

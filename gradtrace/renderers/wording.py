@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from gradtrace.model import memory
+from gradtrace.model import memory, start
 from gradtrace.model.graph import Box, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
@@ -60,9 +60,9 @@ def shapes(facts: Sequence[TensorFact], device: str = "cpu") -> str:
 
 
 def file(path: str, root: str | None = None) -> str:
-    """A path as the user would type it: relative when below `root`, which is the working directory if not given."""
+    """A path as the user would type it: relative when below `root`, or where the command began if not given."""
     try:
-        below = os.path.join(root or os.getcwd(), "")
+        below = os.path.join(root or start.directory(), "")
     except OSError:  # the script removed the directory it ran in
         return path
     return path.removeprefix(below)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,19 +88,30 @@ class _RunsScript(TyperCommand):
             if names_module and end <= len(args):
                 return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
             at = end
+        if late := self._misplaced(args[at:]):
+            tell(f"{late} stands after {args[at]}, which gets it; options of gradtrace come before the script")
         return super().parse_args(ctx, args)
+
+    def _misplaced(self, words: list[str]) -> str | None:
+        """The first option of ours after the script, unless the script itself speaks of such a thing."""
+        named = {name: name.strip("-").replace("-", "_") for one in self.params for name in one.opts}
+        late = [word.partition("=")[0] for word in words[1:] if word.partition("=")[0] in named]
+        with suppress(OSError, UnicodeDecodeError):
+            text = Path(words[0]).read_text(encoding="utf-8").replace("-", "_") if late else ""
+            return next((name for name in late if len(name) > 2 and named[name] not in text), None)
+        return None
 
 
 _RUN: dict[str, Any] = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
 
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="SCRIPT [ARGS]...", help="The script (- reads it from stdin) and its arguments."),
+    typer.Argument(metavar="SCRIPT [ARGS]", help="The script (- reads it from stdin) and its arguments."),
 ]
 Module = Annotated[str | None, typer.Option("-m", "--module", help="Run this module, as `python -m` does.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="End the run cleanly after this many optimizer steps.")]
 Timeout = Annotated[
-    float | None, typer.Option(min=0, metavar="SECONDS", help="End the run cleanly after so many seconds.")
+    float | None, typer.Option(metavar="SECONDS", help="End the run cleanly after so many seconds.")
 ]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")

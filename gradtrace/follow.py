@@ -34,7 +34,7 @@ class Plot:
 
 def follow(options: Options, plot: Plot) -> int:
     """Runs the script and tells its story; returns the exit code."""
-    kind = options.format or by_ending(options.output, "text", tuple(FORMATS))
+    kind = options.format or by_ending(options.output, "follow", "text", tuple(FORMATS))
     if kind not in FORMATS:
         raise no_such("format of follow", kind, FORMATS)
     program = options.load()

@@ -62,7 +62,7 @@ class Folding:
 
 def show(options: Options, wanted: Wanted, folding: Folding, saved: bool = False) -> int:
     """Prints the graphs as trees, or writes them as JSON; returns the exit code. `saved`: with the memory they keep."""
-    kind = options.format or by_ending(options.output, "text", SHOW_FORMATS)
+    kind = options.format or by_ending(options.output, "show", "text", SHOW_FORMATS)
     if kind not in SHOW_FORMATS:
         raise UsageError(f"--format {kind}: show writes {' or '.join(SHOW_FORMATS)}")
 
@@ -81,7 +81,7 @@ def dot(options: Options, wanted: Wanted, folding: Folding, forward: bool) -> in
     """Writes the graphs as DOT, or draws them; returns the exit code."""
     from gradtrace.renderers import dot, html
 
-    kind = by_ending(options.output, "dot", ("dot", "gv", "svg", "png", "pdf", "html"))
+    kind = by_ending(options.output, "dot", "dot", ("gv", "dot", "svg", "png", "pdf", "html"))
     direction: dot.Direction = "forward" if forward else "backward"
 
     def folded(graphs: Sequence[Graph]) -> Sequence[Graph]:
@@ -96,8 +96,7 @@ def dot(options: Options, wanted: Wanted, folding: Folding, forward: bool) -> in
     if kind == "html":
         out = Out(options.output, options.color)
         return _picture(options, wanted, out, lambda graphs, *_: html.page(folded(graphs), list(folding.open)))
-    if options.output is None or kind not in ("svg", "png", "pdf"):
-        raise UsageError(f"-o {options.output}: dot writes .dot, .svg, .png, .pdf or .html")
+    assert options.output is not None  # it was its ending that asked
     path = options.output.absolute()
     dot.require_program(path)
 

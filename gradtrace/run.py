@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ from gradtrace.model.finding import Ended
 from gradtrace.model.start import told_from
 from gradtrace.neighbours import Neighbours
 from gradtrace.output import Out
+
+
+#: of all that gradtrace writes, beside text
+_ENDINGS = frozenset({"dot", "gv", "svg", "png", "pdf", "html", "json", "jsonl", "sarif", "xml"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,10 @@ class Options:
     format: str | None = None
     color: bool | None = None
     debug: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not 0 < self.timeout <= threading.TIMEOUT_MAX:
+            raise UsageError(f"--timeout {self.timeout:g}: give a number of seconds above 0")
 
     @property
     def named(self) -> str:
@@ -93,6 +102,13 @@ def rules(name: str | None, kind: str, color: bool | None) -> int:
     return ExitCode.OK
 
 
-def by_ending(path: Path | None, default: str, known: Sequence[str]) -> str:
+def by_ending(path: Path | None, command: str, default: str, known: Sequence[str]) -> str:
+    """The format that the ending of a file asks for; `default` where it asks for none.
+
+    Raises `UsageError` for the endings of formats that the command does not write: nobody wants a tree in a .svg.
+    """
     ending = path.suffix.lstrip(".").lower() if path else ""
-    return ending if ending in known or (path and default == "dot") else default
+    if ending in known or not ending or (default == "text" and ending not in _ENDINGS):
+        return ending if ending in known else default
+    *first, last = [word if word == "text" else f".{word}" for word in known]
+    raise UsageError(f"-o {path}: {command} writes {', '.join(first)} or {last}")

@@ -251,7 +251,7 @@ class TestStdout:
 
 class TestOutput:
     @pytest.mark.parametrize(
-        "command", [["check", "-o", "out"], ["show", "-o", "out"], ["dot", "-o", "out.gv"], ["dot", "-oout.dot"]]
+        "command", [["check", "-o", "out"], ["show", "-o", "out"], ["dot", "-o", "out.gv"], ["dot", "-oout"]]
     )
     def test_leaves_stdout_to_the_script(self, command: list[str], gradtrace: Runner) -> None:
         done = gradtrace.here(*command, gradtrace.write(CLEAN))
@@ -326,8 +326,11 @@ WRONG_USES = [
         "gradtrace: no level is called 'fatal'; there are error, note, warning\n",
     ),
     (["dot", "--direction", "up", "train.py"], "gradtrace: --direction up: there are only forward and backward\n"),
-    (["dot", "-o", "graph.jpg", "train.py"], "gradtrace: -o graph.jpg: dot writes .dot, .svg, .png, .pdf or .html\n"),
-    (["dot", "-o", "graph", "train.py"], "gradtrace: -o graph: dot writes .dot, .svg, .png, .pdf or .html\n"),
+    (["dot", "-o", "a.jpg", "train.py"], "gradtrace: -o a.jpg: dot writes .gv, .dot, .svg, .png, .pdf or .html\n"),
+    (["show", "-o", "graph.svg", "train.py"], "gradtrace: -o graph.svg: show writes text or .json\n"),
+    (["follow", "-o", "run.sarif", "train.py"], "gradtrace: -o run.sarif: follow writes text, .json or .html\n"),
+    (["check", "--timeout", "0", "train.py"], "gradtrace: --timeout 0: give a number of seconds above 0\n"),
+    (["show", "--timeout", "inf", "train.py"], "gradtrace: --timeout inf: give a number of seconds above 0\n"),
     (["check", "--bogus", "train.py"], "No such option: --bogus"),
     (["bogus", "train.py"], "No such command 'bogus'"),
     (["check", "-o"], "Option '-o' requires an argument"),
@@ -378,6 +381,21 @@ class TestUse:
             gradtrace.write("import os, sys; print(os.path.basename(sys.argv[0]), *sys.argv[1:])", name)
         done = gradtrace.here("check", *arguments.split())
         assert (done.out.splitlines()[0], done.status) == (argv, 4)
+
+    @pytest.mark.parametrize(
+        ("source", "arguments", "told"),
+        [
+            ("", "--lr 3 --steps=2", "--steps stands after train.py, which gets it"),
+            ("# parser.add_argument('--steps')", "--steps 2", ""),
+            ("", "-o x -- steps", ""),
+        ],
+    )
+    def test_hints_at_options_that_the_script_gets(
+        self, source: str, arguments: str, told: str, gradtrace: Runner
+    ) -> None:
+        done = gradtrace.here("check", gradtrace.write(source), *arguments.split())
+        assert told in done.err
+        assert bool(told) is bool(done.err)
 
 
 class TestScript:

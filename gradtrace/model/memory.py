@@ -50,3 +50,12 @@ def by(graph: Graph, group: Callable[[Node], K]) -> list[tuple[K, int, int]]:
 
 def _held(node: Node, parameters: bool) -> Iterable[Saved]:
     return (one for one in node.saved if one.state is not SavedState.FREED and one.parameter == parameters)
+
+
+def size(number: int) -> str:
+    """`312 B`, `12.3 kB`, `1.5 GB`: powers of 1000."""
+    value, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.95 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{number} B"

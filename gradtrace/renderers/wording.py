@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from gradtrace.model import memory, start
 from gradtrace.model.graph import Box, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.memory import size as size
 from gradtrace.model.site import Site, Stack
 
 #: outputs of different shapes that are all named
@@ -22,15 +23,6 @@ def count(number: int, noun: str) -> str:
     """`1 leaf`, `2 leaves`, `1,024 nodes`."""
     plural = noun[:-1] + "ves" if noun.endswith("f") else noun + "s"
     return f"{number:,} {noun if number == 1 else plural}"
-
-
-def size(number: int) -> str:
-    """`312 B`, `12.3 kB`, `1.5 GB`: powers of 1000."""
-    value, units = float(number), ["B", "kB", "MB", "GB", "TB"]
-    while value >= 999.95 and len(units) > 1:
-        value /= 1000
-        units.pop(0)
-    return f"{value:.1f} {units[0]}" if units[0] != "B" else f"{number} B"
 
 
 def quantity(number: int) -> str:

@@ -33,6 +33,7 @@ from collections.abc import Iterable
 from gradtrace.model import source
 from gradtrace.model.events import Event, Growth
 from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.model.memory import size
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 
@@ -47,15 +48,15 @@ class GraphGrowth(Rule):
         if not isinstance(event, Growth):
             return []
         holder = event.holder.replace("[]", "[...]")
-        saved = f" with {event.bytes / 1000:,.1f} kB of saved tensors" if event.bytes else ""
-        size = f"{event.nodes:,} nodes{saved}"
+        saved = f" with {size(event.bytes)} of saved tensors" if event.bytes else ""
+        held = f"{event.nodes:,} nodes{saved}"
         grows = (
             f", {event.per_step:,} nodes more with each step" if event.per_step else " and grows with every iteration"
         )
         kept = _kept(event)
         return self.finding(
             kept or event.made,
-            f"`{holder}` keeps the graphs of earlier steps alive: {size}{grows}",
+            f"`{holder}` keeps the graphs of earlier steps alive: {held}{grows}",
             "keep the value without its graph: .item() for a number, .detach() for a tensor; "
             "or compute it under torch.no_grad()",
             ((event.made, "the newest tensor in it was made here"),) if kept else (),

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from gradtrace.model.events import Growth
+from gradtrace.model.site import Site
+from gradtrace.rules.graph_growth import GraphGrowth
+
 START = """
 from collections import deque
 import torch
@@ -345,3 +349,9 @@ for _ in range(15):
     )
     assert [one["rule"] for one in found["each_step"]["findings"]] == ["hook-growth"]
     assert found["removed"]["findings"] == found["once"]["findings"] == []
+
+
+def test_small_graphs_have_small_sizes() -> None:
+    made = (Site("train.py", 3, ""),)
+    (finding,) = GraphGrowth().see(Growth("total", (), 1, 12, 48, 2, made))
+    assert "12 nodes with 48 B of saved tensors, 2 nodes more with each step" in finding.message

@@ -110,9 +110,7 @@ Words = Annotated[
 ]
 Module = Annotated[str | None, typer.Option("-m", "--module", help="Run this module, as `python -m` does.")]
 Steps = Annotated[int | None, typer.Option(min=1, help="End the run cleanly after this many optimizer steps.")]
-Timeout = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="End the run cleanly after so many seconds.")
-]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="End the run cleanly after so many seconds.")]
 Output = Annotated[
     Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")
 ]

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gradtrace import script
+from gradtrace import script, streams
 from gradtrace.errors import ExitCode, UsageError, no_such
 from gradtrace.limits import limited
 from gradtrace.model.chronicle import Chronicle
@@ -56,6 +56,9 @@ def follow(options: Options, plot: Plot) -> int:
     def finish(ended: Ended) -> int:
         story = chronicle.story(program.name, ended, judge.findings, watch.remarks + watch.unseen)
         out.write(render(story, out.paper))
+        if not story.items:
+            lines = " in these lines" if plot.lines else ""
+            streams.tell(f"no statement of {plot.function or program.name} ran{lines}")
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
     return reported(program, limited(watch, options.timeout), finish, watch.crashed)

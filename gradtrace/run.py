@@ -16,7 +16,6 @@ from gradtrace.model.start import told_from
 from gradtrace.neighbours import Neighbours
 from gradtrace.output import Out
 
-
 #: of all that gradtrace writes, beside text
 _ENDINGS = frozenset({"dot", "gv", "svg", "png", "pdf", "html", "json", "jsonl", "sarif", "xml"})
 

@@ -287,3 +287,16 @@ def test_the_story_ends_with_the_statement_that_failed(told: Callable[..., list[
     assert lines[failed + 2].startswith("state: t = [2.0, 2.0]")
     assert lines[failed + 3].startswith("✗ error[nonscalar-backward]")
     assert lines[-1] == "the script failed with RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "told"),
+    [
+        ("", (), "no statement of train.py ran\n"),
+        ("x = 1", ("--function", "train_step", "--lines", "7"), "no statement of train_step ran in these lines\n"),
+    ],
+)
+def test_that_there_is_nothing_to_tell_is_said(source, options, told, gradtrace) -> None:
+    done = gradtrace.here("follow", *options, "-o", "story.txt", gradtrace.write(source))
+    assert (done.out, done.err, done.status) == ("", f"gradtrace: {told}", 0)
+    assert not (gradtrace.directory / "story.txt").read_text()

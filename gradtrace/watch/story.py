@@ -192,7 +192,8 @@ class Storyteller(Observer):
         self._error = ""
         running.statement, running.line, running.enabled = found, first, torch.is_grad_enabled()
         path = path_of(frame.f_code)
-        if not self._wanted.line_fits(first) or len(self._running) > _DEEPEST:
+        # a file without statements has line 0
+        if not first or not self._wanted.line_fits(first) or len(self._running) > _DEEPEST:
             running.place, self._stale = None, True
             return
         fresh = running.given is not None and not running.told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -61,6 +62,10 @@ class _Job:
     debug: bool
 
     def answer(self) -> int:
+        try:
+            os.getcwd()
+        except OSError:
+            raise GradtraceError("the working directory is gone; change to one that exists") from None
         try:
             return self.run()
         except GradtraceError:

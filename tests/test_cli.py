@@ -350,6 +350,16 @@ class TestUse:
         assert message in done.err
         assert "Traceback" not in done.err
 
+    def test_in_a_directory_that_is_gone_is_told(self, gradtrace: Runner) -> None:
+        script = Path(gradtrace.write("")).absolute()
+        (gradtrace.directory / "gone").mkdir()
+        gradtrace.patch.chdir("gone")
+        Path("../gone").rmdir()
+        done = gradtrace.here("show", str(script))
+        gradtrace.patch.chdir(gradtrace.directory)
+        told = "gradtrace: the working directory is gone; change to one that exists\n"
+        assert (done.out, done.err, done.status) == ("", told, 2)
+
     @pytest.mark.parametrize(
         "arguments", [["--help"], ["check", "--help"], ["dot", "--help"], *(use for use, _ in WRONG_USES[:6:2])]
     )
@@ -512,6 +522,27 @@ class TestScript:
         done = gradtrace.alone("check", gradtrace.write(source))
         assert done.out.startswith("[1, 4]\n[3.0, 3.0]\nno gradient faults: 2 backward calls")
         assert (done.err, done.status) == ("", 0)
+
+    def test_may_wrap_functions_of_torch(self, gradtrace: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+        import torch
+
+        places = [(torch.Tensor, "backward"), (torch.nn.functional, "max_pool2d"), (torch.nn.functional, "softmax")]
+        for owner, name in places:
+            monkeypatch.setattr(owner, name, getattr(owner, name))  # to be put back
+        source = """
+            import torch
+            def wrap(owner, name):
+                found = getattr(owner, name)
+                def wrapper(*given, **more):
+                    print(name)
+                    return found(*given, **more)
+                setattr(owner, name, wrapper)
+            wrap(torch.Tensor, "backward"), wrap(torch.nn.functional, "softmax"), wrap(torch.nn.functional, "max_pool2d")
+            weight = torch.ones(1, 2, 2, requires_grad=True)
+            torch.nn.functional.softmax(torch.nn.functional.max_pool2d(weight, 2), -1).sum().backward()
+        """
+        done = gradtrace.here("check", "-q", gradtrace.write(source))
+        assert (done.out.splitlines()[:4], done.err) == (["max_pool2d", "softmax", "backward"], "")
 
     @pytest.mark.parametrize("command", [["check", "--color"], ["dot", "-o", "page.html"]])
     def test_has_its_own_neighbours_whatever_they_are_called(self, command: list[str], gradtrace: Runner) -> None:

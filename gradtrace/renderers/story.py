@@ -16,7 +16,7 @@ from gradtrace.renderers.wording import count, file, place, printable
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
 _TITLES = {"request": "gradient request", "loop": "loop", "after": "after the loop"}
-_LEFT = {"exit": "exited with status {}", "killed": "was killed", "interrupted": "was interrupted"}
+_LEFT = {"exit": "exited with status {}", "killed": "was killed by a signal", "interrupted": "was interrupted"}
 
 
 def render(story: Story, paper: Paper) -> str:

@@ -18,6 +18,9 @@ def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
     found = ", ".join(counts + silenced)
     run = f"{count(report.backward_calls, 'backward call')}, {count(report.optimizer_steps, 'optimizer step')}"
     end = f"{run}, torch {report.torch}; {_ended(report.ended, dots)}{_unjudged(report)}"
+    if report.exit_code == ExitCode.SCRIPT_FAILED and report.ended.how in ("interrupted", "killed"):
+        found_so_far = found or "no gradient faults until then"
+        return _ended(report.ended, dots), f": {found_so_far}; {run}, torch {report.torch}{_unjudged(report)}"
     if report.exit_code == ExitCode.SCRIPT_FAILED:
         return "the script failed by itself", f": {found or 'no gradient faults until then'}; {end}"
     if report.exit_code == ExitCode.NOTHING_TO_CHECK:
@@ -38,8 +41,10 @@ def _ended(ended: Ended, dots: str) -> str:
             return f"the script exited with status {ended.status}"
         case "exception":
             return f"the script ended with {error}, its traceback is above" if error else "the script failed"
-        case "interrupted" | "killed":
-            return f"the script was {ended.how}"
+        case "interrupted":
+            return "the script was interrupted"
+        case "killed":
+            return "the script was killed by a signal"
         case _:
             return "the script finished"
 

@@ -6,10 +6,10 @@ This is the hot path: what is not needed at every call is not done here.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -22,6 +22,13 @@ from gradtrace.watch.steps import Steps
 
 #: what torch.overrides does not export: the stack of modes
 _modes: Any = torch.overrides
+
+
+_OWNERS = torch, torch.Tensor, torch.functional, torch.nn.functional, torch.nn.init, torch.autograd
+#: torch's functions in Python as they are before the script runs; and by its code each that shares it with no other
+_FUNCTIONS = {one for owner in _OWNERS for one in vars(owner).values() if type(one) is FunctionType}
+_SHARERS = Counter(one.__code__ for one in _FUNCTIONS)
+_BY_CODE = {one.__code__: one for one in _FUNCTIONS if _SHARERS[one.__code__] == 1}
 
 
 class Mode(TorchFunctionMode):
@@ -91,6 +98,9 @@ class Mode(TorchFunctionMode):
     @compiled.around
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if type(func) is FunctionType and func not in _FUNCTIONS:
+            # torch hands over what has its function's name by now: a wrapper of the script's would run twice
+            func = _BY_CODE.get(sys._getframe(2).f_code, func)
         if self._steps.inside or out_of_reach() or compiled.running():
             return func(*args, **kwargs)
         session = self._session

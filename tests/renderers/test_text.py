@@ -144,12 +144,6 @@ FACTS = "40 backward calls, 20 optimizer steps, torch 2.13.0"
         (ExitCode.OK, "stopped", f"no gradient faults: {FACTS}", "was stopped early"),
         (ExitCode.OK, "exit", f"no gradient faults: {FACTS}", "exited with status 0"),
         (
-            ExitCode.SCRIPT_FAILED,
-            "interrupted",
-            f"the script failed by itself: no gradient faults until then; {FACTS}",
-            "was interrupted",
-        ),
-        (
             ExitCode.NOTHING_TO_CHECK,
             "finished",
             "nothing to check: no backward or autograd.grad call was seen",
@@ -159,6 +153,12 @@ FACTS = "40 backward calls, 20 optimizer steps, torch 2.13.0"
 )
 def test_without_findings_one_line_says_why(exit_code: int, how: str, verdict: str, ended: str) -> None:
     assert printed(report(exit_code=exit_code, how=how), width=200) == f"{verdict}; the script {ended}\n"
+
+
+@pytest.mark.parametrize(("how", "ended"), [("interrupted", "interrupted"), ("killed", "killed by a signal")])
+def test_a_script_that_was_ended_from_outside_did_not_fail_by_itself(how: str, ended: str) -> None:
+    told = printed(report(exit_code=ExitCode.SCRIPT_FAILED, how=how), width=200)
+    assert told == f"the script was {ended}: no gradient faults until then; {FACTS}\n"
 
 
 def test_an_exception_of_the_script_is_named_by_its_first_line() -> None:

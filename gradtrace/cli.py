@@ -347,7 +347,7 @@ def _lines(text: str) -> tuple[int, int] | None:
     first, dash, last = text.partition("-")
     if not text:
         return None
-    if not first.isdecimal() or (dash and not last.isdecimal()):
+    if not first.isdecimal() or (dash and (not last.isdecimal() or int(last) < int(first))):
         raise UsageError(f"--lines {text}: give a line or a range, as in 12 or 20-40")
     return int(first), int(last or first)
 
@@ -355,7 +355,7 @@ def _lines(text: str) -> tuple[int, int] | None:
 @app.command()
 def rules(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="[RULE]", help="Print the manual of this rule.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="RULE", help="Print the manual of this rule.")] = None,
     format: Annotated[str, typer.Option(help="text or json.")] = "text",
     color: Color = None,
     debug: Debug = False,

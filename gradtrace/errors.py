@@ -36,7 +36,7 @@ class UsageError(GradtraceError):
 
 def no_such(kind: str, word: str, known: Iterable[str]) -> UsageError:
     """Says that there is no `kind` called `word`, and which one was probably meant."""
-    names = sorted(known)
+    names = sorted(set(known))
     near = get_close_matches(word, names, n=1) or [name for name in names if word and name.startswith(word)]
     meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
     return UsageError(f"no {kind} is called {word!r}; {meant}")

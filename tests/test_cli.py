@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gradtrace.errors import no_such
 from gradtrace.model.events import Backward, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
@@ -331,6 +332,7 @@ WRONG_USES = [
     (["follow", "-o", "run.sarif", "train.py"], "gradtrace: -o run.sarif: follow writes text, .json or .html\n"),
     (["check", "--timeout", "0", "train.py"], "gradtrace: --timeout 0: give a number of seconds above 0\n"),
     (["show", "--timeout", "inf", "train.py"], "gradtrace: --timeout inf: give a number of seconds above 0\n"),
+    (["follow", "--lines", "5-2", "train.py"], "gradtrace: --lines 5-2: give a line or a range, as in 12 or 20-40\n"),
     (["check", "--bogus", "train.py"], "No such option: --bogus"),
     (["bogus", "train.py"], "No such command 'bogus'"),
     (["check", "-o"], "Option '-o' requires an argument"),
@@ -666,3 +668,7 @@ def test_a_finding_points_into_the_script_however_it_was_given(given: str, gradt
     done = gradtrace.here("check", *given.split()) if given != "-" else gradtrace.shell("gradtrace check - < train.py")
     assert "6 │     weight.square().sum().backward()" in done.out
     assert done.status == 1
+
+
+def test_what_there_is_is_listed_once() -> None:
+    assert str(no_such("leaf", "weight", ["b.c", "a", "b.c"])) == "no leaf is called 'weight'; there are a, b.c"

@@ -300,3 +300,32 @@ def test_that_there_is_nothing_to_tell_is_said(source, options, told, gradtrace)
     done = gradtrace.here("follow", *options, "-o", "story.txt", gradtrace.write(source))
     assert (done.out, done.err, done.status) == ("", f"gradtrace: {told}", 0)
     assert not (gradtrace.directory / "story.txt").read_text()
+
+
+def test_a_loop_on_one_line_has_as_many_turns_as_it_makes(told: Callable[..., list[str]]) -> None:
+    lines = told("""
+        import torch
+        x = torch.ones(1)
+        for i in range(3): x = x * 2
+    """)
+    assert "3 iterations" in "\n".join(lines)
+
+
+def test_what_is_too_large_to_be_looked_at_is_not_told_as_nothing(
+    told: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gradtrace.watch.walk.LIMIT", 4)
+    monkeypatch.setattr("gradtrace.watch.lineage._NODES", 6)
+    lines = told("""
+        import torch
+        x = torch.ones(1, requires_grad=True)
+        y = x
+        for i in range(9):
+            y = y * 2
+        y.backward()
+    """)
+    story = "\n".join(lines)
+    assert "from a graph that is too large to be looked at" in story
+    assert "with respect to leaves beyond what was looked at of its graph" in story
+    assert "not reached" not in story
+    assert story.count("a leaf that asks") == 1

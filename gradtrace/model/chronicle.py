@@ -78,6 +78,10 @@ class _Turns:
     printed: list[str] = field(default_factory=list)
     alike: int = 0
 
+    def is_over(self) -> bool:
+        """Whether the turn that began is none: in a loop written on one line its head runs once more at the end."""
+        return all(isinstance(one, Step) and one.line == self.head and not one.facts + one.calls for one in self.turn)
+
     def follow(self, items: Sequence[Item]) -> None:
         """Keeps of a turn that is not shown how its numbers go, and what it printed."""
         for name, number in _numbers_of(items):
@@ -191,6 +195,8 @@ class Chronicle:
         """Closes the running loops from `depth` on."""
         while len(here.loops) > depth:
             turns = here.loops[-1]
+            if turns.is_over():
+                turns.turn = []
             self._close_turn(turns)
             here.loops.pop()
             if turns.count:

@@ -102,6 +102,8 @@ class Asked:
     #: variables whose graph this call has freed, or has kept
     spent: tuple[str, ...] = ()
     error: str | None = None
+    #: all of the graph was looked at
+    whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)

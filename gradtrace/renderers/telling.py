@@ -184,6 +184,8 @@ def _nature(fact: Made) -> str:
         return f"its graph was freed at line {fact.freed_line}"
     if fact.op:
         return f"from {_formula(fact)}"
+    if fact.requires_grad and not fact.leaf:
+        return "from a graph that is too large to be looked at"
     if fact.requires_grad:
         return "a parameter: asks for a gradient" if fact.parameter else "a leaf that asks for a gradient"
     return "asks for no gradient"
@@ -238,7 +240,8 @@ def _asked(fact: Asked) -> list[str]:
     if fact.request == "grad":
         told = [f"asks for d {root} / d {listed(names)}" if names else f"asks for gradients of {root}"]
     else:
-        told = [f"asks for the gradient of {root} with respect to {listed(names) if names else 'no leaf at all'}"]
+        none = "no leaf at all" if fact.whole else "leaves beyond what was looked at of its graph"
+        told = [f"asks for the gradient of {root} with respect to {listed(names) if names else none}"]
     told += [*_ways(fact.ways), *_sums(fact.reached)]
     if fact.missed:
         told.append(f"not reached, and given no gradient: {listed(fact.missed)}")

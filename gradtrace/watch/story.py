@@ -310,7 +310,8 @@ class Storyteller(Observer):
         leaves = self._changes.in_order(ways)
         reached = {id(leaf) for leaf in call.leaves}
         self._reached = reached if len(self._reached) > _LEAVES else self._reached | reached
-        missed = [self._name(one) or name for name, one in named if call.accumulates and self._is_missed(one, reached)]
+        told = named if call.accumulates and call.whole else ()
+        missed = [self._name(one) or name for name, one in told if self._is_missed(one, reached)]
         self._asked = Asked(
             call.number,
             call.request,
@@ -322,6 +323,7 @@ class Storyteller(Observer):
             tuple((leaf, ways[leaf].uses) for leaf in leaves),
             tuple(dict.fromkeys(missed))[:_MISSED],
             lineage.spent(call, named),
+            whole=call.whole,
         )
 
     def _is_missed(self, tensor: Tensor, reached: set[int]) -> bool:

@@ -528,7 +528,12 @@ class TestScript:
     def test_may_wrap_functions_of_torch(self, gradtrace: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
         import torch
 
-        places = [(torch.Tensor, "backward"), (torch.nn.functional, "max_pool2d"), (torch.nn.functional, "softmax")]
+        places = [
+            (torch.Tensor, "backward"),
+            (torch.Tensor, "exp"),
+            (torch.nn.functional, "max_pool2d"),
+            (torch.nn.functional, "softmax"),
+        ]
         for owner, name in places:
             monkeypatch.setattr(owner, name, getattr(owner, name))  # to be put back
         source = """
@@ -539,12 +544,13 @@ class TestScript:
                     print(name)
                     return found(*given, **more)
                 setattr(owner, name, wrapper)
+            wrap(torch.Tensor, "exp")
             wrap(torch.Tensor, "backward"), wrap(torch.nn.functional, "softmax"), wrap(torch.nn.functional, "max_pool2d")
             weight = torch.ones(1, 2, 2, requires_grad=True)
-            torch.nn.functional.softmax(torch.nn.functional.max_pool2d(weight, 2), -1).sum().backward()
+            torch.nn.functional.softmax(torch.nn.functional.max_pool2d(weight, 2), -1).exp().sum().backward()
         """
         done = gradtrace.here("check", "-q", gradtrace.write(source))
-        assert (done.out.splitlines()[:4], done.err) == (["max_pool2d", "softmax", "backward"], "")
+        assert (done.out.splitlines(), done.err) == (["max_pool2d", "softmax", "exp", "backward"], "")
 
     @pytest.mark.parametrize("command", [["check", "--color"], ["dot", "-o", "page.html"]])
     def test_has_its_own_neighbours_whatever_they_are_called(self, command: list[str], gradtrace: Runner) -> None:

@@ -99,8 +99,7 @@ class Mode(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if type(func) is FunctionType and func not in _FUNCTIONS:
-            # torch hands over what has its function's name by now: a wrapper of the script's would run twice
-            func = _BY_CODE.get(sys._getframe(2).f_code, func)
+            func = _original(func, sys._getframe(1).f_back)
         if self._steps.inside or out_of_reach() or compiled.running():
             return func(*args, **kwargs)
         session = self._session
@@ -130,6 +129,14 @@ class Mode(TorchFunctionMode):
 
     def _note(self, start: int, end: int, frame: FrameType) -> None:
         self._session.trail.add(start, end, self._session.frames.stack(frame))
+
+
+def _original(func: FunctionType, caller: FrameType | None) -> Any:
+    """Torch hands over what has the name of its function by now: a wrapper that the script put there would run twice."""
+    if caller is not None and caller.f_code in _BY_CODE:
+        return _BY_CODE[caller.f_code]
+    name = next((name for name, one in vars(torch.Tensor).items() if one is func), "")
+    return getattr(torch._C.TensorBase, name, func)
 
 
 class _Told:

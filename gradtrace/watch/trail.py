@@ -8,7 +8,7 @@ from itertools import islice
 from gradtrace.model.site import Stack
 
 #: node ranges remembered; older graphs lose their lines, the memory of a long run stays flat
-_KEEP = 200_000
+_KEEP = 50_000
 
 
 class Trail:

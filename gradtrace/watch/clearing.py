@@ -39,7 +39,7 @@ def watched(session: Session, mode: Mode, observers: list[Observer]) -> Iterator
             except BaseException as error:
                 session.tidy(error)
                 raise
-            session.guarded(session.tell, told, parameters_of(owner), sys._getframe(1))
+            session.guarded(session.tell, told, list(parameters_of(owner)), sys._getframe(1))
 
         return clear
 

@@ -292,7 +292,7 @@ class Ledger(Observer):
         if purse is not None and (purse.calls or purse.clip is not None):
             self._clear(purse, call.frame)
 
-    def after_zero_grad(self, tensors: Iterable[Tensor], frame: FrameType) -> None:
+    def after_zero_grad(self, tensors: Sequence[Tensor], frame: FrameType) -> None:
         self._clips.close()
         for tensor in tensors:
             purse = self._purses.get(id(tensor))

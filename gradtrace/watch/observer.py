@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
@@ -70,7 +70,7 @@ class Observer:
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         """The backward call ended."""
 
-    def after_zero_grad(self, tensors: Iterable[torch.Tensor], frame: FrameType) -> None:
+    def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
         """`zero_grad()` has set the gradients of these to None; what it did to each did not pass through the mode."""
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:

@@ -221,14 +221,30 @@ class Steps:
 
 
 class HandWritten(Observer):
-    """Sees reads of .grad and writes to leaves, which together are an update by hand."""
+    """Sees reads of .grad and writes to leaves, which together are an update by hand, and gradients that are replaced."""
 
     def __init__(self, session: Session, steps: Steps) -> None:
         super().__init__(session)
         self._steps = steps
 
     def functions(self) -> Mapping[Any, Handler]:
-        return {Tensor.grad.__get__: self._read, **dict.fromkeys(_WRITES, self._write)}  # type: ignore[union-attr]
+        grad: Any = Tensor.grad
+        return {
+            grad.__get__: self._read,
+            grad.__set__: self._set,
+            grad.__delete__: self._set,
+            **dict.fromkeys(_WRITES, self._write),
+        }
+
+    def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
+        self.session.gradients.forget(tensors)
+
+    def _set(self, call: TorchCall) -> None:
+        """A later gradient may come to lie at the address of this one: state alone does not tell them apart."""
+        leaf = self.session.gradients.known(call.args[0])
+        value = next(iter(call.args[1:]), None)
+        if leaf is not None and (value is None or leaf.seen is None or leaf.seen[0] != id(value)):
+            leaf.clear()
 
     def _read(self, call: TorchCall) -> None:
         leaf = self.session.gradients.known(call.args[0])

@@ -98,6 +98,13 @@ class Gradients:
         """An optimizer made its step: what has been updated by hand stays so."""
         self._moved.clear()
 
+    def replaced(self, tensor: torch.Tensor, value: torch.Tensor | None) -> None:
+        """Another gradient, or none, was put in place. One that is made later may come to lie at the old one's address:
+        state alone would not tell them apart."""
+        leaf = self.known(tensor)
+        if leaf is not None and leaf.seen is not None and leaf.seen[0] != id(value):
+            leaf.seen = None
+
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
         """Of these gradients it is not known any more what they are made of."""
         for tensor in tensors:

@@ -237,14 +237,11 @@ class HandWritten(Observer):
         }
 
     def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
-        self.session.gradients.forget(tensors)
+        for tensor in tensors:
+            self.session.gradients.replaced(tensor, None)
 
     def _set(self, call: TorchCall) -> None:
-        """A later gradient may come to lie at the address of this one: state alone does not tell them apart."""
-        leaf = self.session.gradients.known(call.args[0])
-        value = next(iter(call.args[1:]), None)
-        if leaf is not None and (value is None or leaf.seen is None or leaf.seen[0] != id(value)):
-            leaf.clear()
+        self.session.gradients.replaced(call.args[0], next(iter(call.args[1:]), None))
 
     def _read(self, call: TorchCall) -> None:
         leaf = self.session.gradients.known(call.args[0])

@@ -152,10 +152,9 @@ def _watch(
             graphs.extend(snapshots.graphs)
         if rank is not None:
             unhindered()  # torchrun ends all ranks where one has failed
-        if rank is not None and not rank.first:
-            rank.send(judge.findings)
-            return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
-        if rank is not None:
+            if not rank.first:
+                rank.send(judge.findings)
+                return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
             judge.join(rank.number, rank.receive())
         run = replace(start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
         with ExitStack() as closing:

@@ -53,8 +53,7 @@ def limited(watching: AbstractContextManager[object], seconds: float | None = No
         return
     handler = _Signal()
     timer = threading.Timer(seconds, handler.stop) if seconds else None
-    found = signal.getsignal(signal.SIGTERM)
-    if found is signal.SIG_DFL:
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, handler)
     try:
         with watching:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from gradtrace import config, ranks, rules
+from gradtrace import config, heap, ranks, rules
 from gradtrace.config import Settings
 from gradtrace.errors import ExitCode, UsageError, no_such
 from gradtrace.limits import limited, unhindered
@@ -117,8 +117,9 @@ def _watch(
 ) -> int:
     """`graphs` is to be filled, if it is there."""
     # all of it now: later the script's directory comes first on the path
-    from gradtrace.watch import TORCH_VERSION, Watch
-    from gradtrace.watch.snapshot import Snapshots
+    with heap.filled():
+        from gradtrace.watch import TORCH_VERSION, Watch
+        from gradtrace.watch.snapshot import Snapshots
 
     rank = ranks.here()
     alone = rank is None or rank.first

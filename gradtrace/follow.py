@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gradtrace import script, streams
+from gradtrace import heap, script, streams
 from gradtrace.errors import ExitCode, UsageError, no_such
 from gradtrace.limits import limited
 from gradtrace.model.chronicle import Chronicle
@@ -44,8 +44,9 @@ def follow(options: Options, plot: Plot) -> int:
     out = Out(options.output, options.color, claim=options.output is None)
 
     # all of it now: later the script's directory comes first on the path
-    from gradtrace.watch import Watch
-    from gradtrace.watch.story import Storyteller, Wanted
+    with heap.filled():
+        from gradtrace.watch import Watch
+        from gradtrace.watch.story import Storyteller, Wanted
 
     render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.{FORMATS[kind]}").render
     judge, chronicle = Judge(), Chronicle(plot.loops)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from gradtrace import streams
+from gradtrace import heap, streams
 from gradtrace.errors import DocumentError, ExitCode, UsageError, no_such
 from gradtrace.limits import limited
 from gradtrace.model import document, fold, paths
@@ -120,8 +120,9 @@ def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
         raise UsageError("--grad reads gradients while a backward call runs; --tensor shows a tensor without one")
     program = options.load()
 
-    from gradtrace.watch import TORCH_VERSION, Watch
-    from gradtrace.watch.snapshot import Snapshots
+    with heap.filled():
+        from gradtrace.watch import TORCH_VERSION, Watch
+        from gradtrace.watch.snapshot import Snapshots
 
     snapshots = Snapshots(
         stop_when_repeated=not wanted.to_end and wanted.tensor is None,

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gradtrace import script, streams
+from gradtrace import heap, script, streams
 from gradtrace.errors import ExitCode, GradtraceError, UsageError, no_such
 from gradtrace.model.finding import Ended
 from gradtrace.model.start import told_from
@@ -67,7 +67,7 @@ def reported(
     neighbours = Neighbours(program.path_entry)
 
     def report(ended: Ended) -> int:
-        with neighbours.away(), told_from(begun):
+        with neighbours.away(), told_from(begun), heap.uncollected():
             return finish(ended)
 
     def report_by_itself(ended: Ended) -> int:

@@ -10,7 +10,6 @@ ended comes back as an `Ended`; an uncaught exception has then been printed as p
 from __future__ import annotations
 
 import builtins
-import gc
 import io
 import linecache
 import os
@@ -27,6 +26,7 @@ from traceback import format_exception_only
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
+from gradtrace import heap
 from gradtrace.errors import GradtraceError, ScriptError
 from gradtrace.model.finding import Ended
 from gradtrace.streams import flush
@@ -79,7 +79,7 @@ class Program:
         process = os.getpid()
         main = self._enter()
         with _exit_announced(at_exit):
-            with watching, _frozen_heap():
+            with watching, heap.frozen():
                 error = self._attempt(main)
                 if error is not None:
                     on_error(error)
@@ -107,17 +107,6 @@ class Program:
         except BaseException as error:  # noqa: BLE001 - the script may end by anything
             return error
         return None
-
-
-@contextmanager
-def _frozen_heap() -> Iterator[None]:
-    """What was there before the script is left out of its garbage collections, which would cost it a tenth of a second
-    each."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:

@@ -49,6 +49,7 @@ FLOORS = {
     "neighbours": 1,
     "recording": 1,
     "model": 0,
+    "heap": 0,
     "errors": -1,
     "": 0,
 }

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
 
 import torch
 
+from gradtrace import heap
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Contribution
 from gradtrace.model.site import Stack
@@ -72,7 +71,7 @@ class Calls:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
         self._steps.failed(frame)
-        with _uncollected():
+        with heap.uncollected():
             return BackwardCall(self, self._session, frame, outputs, given)
 
     def remember_created(self, call: int, start: int, end: int) -> None:
@@ -89,19 +88,6 @@ class Calls:
         recent = takewhile(lambda one: one[2] > low, reversed(self._session.created))
         near = (one for one in recent if one[1] <= high)
         return {call for call, start, end in near if any(number in numbers for number in range(start, end))}
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """While open, no garbage is collected: thousands of nodes that are met in a walk would bring about whole
-    collections, which take a tenth of a second where torch.compile is loaded."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 class BackwardCall:

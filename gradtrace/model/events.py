@@ -509,6 +509,8 @@ class Given:
     checked: bool = False
     #: the user's code listens to gradients of this call: hooks, retain_grad
     heard: bool = False
+    #: the user's code has put a gradient of its own in the place of it, without looking at it
+    replaced: bool = False
     #: where these leaves were first used in the graph of the call
     entry: Stack = ()
     #: what is computed from these leaves goes into operations with the others' leaves, or is multiplied with their

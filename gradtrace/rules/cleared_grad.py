@@ -109,12 +109,12 @@ class ClearedGrad(Rule):
         if step.empty:
             _note(of.starved, lost, step)
             _note(of.robbed, [one for one in step.lost if one.taken and not one.read], step)
-        elif step.given:
+        elif step.given and not any(one.replaced for one in step.given):
             _note(of.thinned, [one for one in wasted if _line(one) in fed], step)
             _note(
                 of.dropped, [one for one in wasted if _line(one) not in fed and not one.foreign and not one.heard], step
             )
-        self._measure(of, step, [one for one in wasted if _line(one) in fed], fed)
+            self._measure(of, step, [one for one in wasted if _line(one) in fed], fed)
 
     def _measure(self, of: _Optimizer, step: Fed, lost: list[Given], fed: set[_Line]) -> None:
         """How many calls make up one step, with and without a loss."""

@@ -18,11 +18,13 @@ Good
         loss.backward()
         optimizer.step()
 
-Where several losses share a graph, all but the last call need retain_graph=True.
+Where several losses share a graph, all but the last call need retain_graph=True. Where the call stands in a helper, or in
+a loop that ends by itself, it cannot know that it is the last: this is a note.
 """
 
 from __future__ import annotations
 
+import ast
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -110,12 +112,19 @@ class UnneededRetain(Rule):
             f"{asked} keeps the graph of {request} after the last call that needs it: of {line.calls} calls "
             f"{line.by_itself} were followed by another, but {line.outlived} graphs were held at a later step for nothing",
             "keep it for all but the last call of each turn: `retain_graph=i + 1 < n`",
+            level=self.level if _knows_the_last(line.stack[0]) else Level.NOTE,
         )
 
     def _level(self, site: Site) -> Level:
         """A call that did not come about in this run may need the graph in another."""
         later = ((site.path, line) for line in source.conditional(site, ("backward", "grad")))
         return self.level if self._ran.issuperset(later) else Level.NOTE
+
+
+def _knows_the_last(site: Site) -> bool:
+    """Whether the call stands in a loop of its own function whose last turn is known beforehand."""
+    loop = source.loop(site.path, site.line)
+    return isinstance(loop, ast.For) and not any(isinstance(node, ast.Break) for node in ast.walk(loop))
 
 
 def _asked(event: Backward) -> tuple[Stack, str]:

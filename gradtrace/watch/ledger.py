@@ -46,7 +46,19 @@ _NO_CHECKS = "No inf checks were recorded"
 class Call:
     """One backward call, as long as its gradients are accounted for."""
 
-    __slots__ = ("checked", "heard", "input_read", "kinship", "number", "reach", "read", "root", "stack", "taken")
+    __slots__ = (
+        "checked",
+        "heard",
+        "input_read",
+        "kinship",
+        "number",
+        "reach",
+        "read",
+        "replaced",
+        "root",
+        "stack",
+        "taken",
+    )
 
     def __init__(self, number: int, stack: Stack, root: str) -> None:
         self.number = number
@@ -59,6 +71,7 @@ class Call:
         self.read = False
         self.input_read = False
         self.heard = False
+        self.replaced = False
         self.checked = False
         self.kinship: Kinship | None = None
 
@@ -284,6 +297,9 @@ class Ledger(Observer):
         if value is None:
             self._cleared(call)
         elif purse is not None and self._readers.at(call.frame) != "scaler":
+            if not purse.read:  # what comes in its place was not computed from it
+                for one in purse.calls:
+                    one.replaced = True
             self._mark_read(purse)
             purse.zeroed = False
 
@@ -441,6 +457,7 @@ class Ledger(Observer):
             input_read=call.input_read,
             checked=call.checked,
             heard=call.heard,
+            replaced=call.replaced,
             entry=kin.entry(mine) if kin is not None else (),
             feeds=kin is not None and kin.feeds(mine, others),
             weighs=kin is not None and kin.weighs(mine, others),

@@ -143,6 +143,23 @@ BAD = {
 }
 
 GOOD = {
+    "per_sample_gradients_collected_by_hooks": """
+        sums = {}
+        def collect(layer, grads_in, grads_out):
+            one = torch.einsum("ni,nj->nij", grads_out[0] * len(layer.seen), layer.seen)
+            part = (one / one.flatten(1).norm(dim=1).clamp(min=1.0).view(-1, 1, 1)).sum(0)
+            sums[layer] = sums.get(layer, 0) + part
+        first = model[0]
+        first.register_forward_hook(lambda layer, args, out: setattr(layer, "seen", args[0].detach()))
+        first.register_full_backward_hook(collect)
+        opt = torch.optim.SGD([first.weight], lr=0.1)
+        for batch in (data[:3], data[3:6], data[5:]):
+            for x, y in batch:
+                opt.zero_grad()
+                F.mse_loss(model(x.clone().requires_grad_()), y).backward()
+            first.weight.grad = sums.pop(first) / 15 + 0.1 * torch.randn_like(first.weight)
+            opt.step()
+        """,
     "first_step_beyond_the_run": """
         def train_step(step, x, start=500):
             fake = gen(torch.randn(5, 2))

@@ -44,7 +44,8 @@ _OF_LOGARITHMS = (F.nll_loss, F.kl_div)
 _OF_PROBABILITIES = (F.binary_cross_entropy,)
 #: compare elements, and broadcast
 _COMPARING = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
-_DIFFERENCES = (Tensor.sub, torch.sub, Tensor.mul, torch.mul)
+_PRODUCTS = (Tensor.mul, torch.mul)
+_DIFFERENCES = (Tensor.sub, torch.sub, *_PRODUCTS)
 
 _NAMES = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "LogSoftmaxBackward0": "log_softmax"}
 _MODULES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftmax"}
@@ -54,7 +55,13 @@ _POINTWISE = frozenset(
     for name in "Abs Add Clamp ClampMin Div Exp Log Maximum Minimum Mul Neg Pow Relu Square Sub ToCopy Where".split()
     for number in range(4)
 )
+#: of these, what makes the mean of all pairs the product of two means
+_LINEAR = frozenset({"MulBackward0", "DivBackward0", "NegBackward0", "ToCopyBackward0"})
 _REDUCING = ("MeanBackward0", "SumBackward0")
+#: make one score of the probabilities of several
+_AVERAGES = ("MeanBackward0", "MeanBackward1")
+_SCALES = ("MulBackward0", "DivBackward0")
+_SEVERAL = ("StackBackward0", "CatBackward0")
 #: suspicions waiting for a backward call; views passed on the way to the operation behind them
 _MOST, _DEEP = 64, 16
 
@@ -65,6 +72,8 @@ class Losses(Observer):
     def __init__(self, session: Any) -> None:
         super().__init__(session)
         self._waiting: dict[int, Event] = {}
+        #: those that are meant unless what comes of them is a plain mean
+        self._kept: set[int] = set()
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
@@ -78,15 +87,17 @@ class Losses(Observer):
         }
 
     def _of_scores(self, call: TorchCall) -> None:
-        node = _behind(call)
+        node = _past_mixing(_behind(call))
         first = _NAMES.get(type(node).__name__)
         if first is not None:
             self._doubled(call, node, first, _OF_SCORES[call.func])
 
     def _again(self, call: TorchCall) -> None:
         """Softmax of softmax, along the same dimension."""
-        node = _behind(call)
-        if type(node).__name__ == "SoftmaxBackward0" and node._saved_dim == call.out.grad_fn._saved_dim:
+        node, own = _behind(call), call.out.grad_fn
+        if type(own).__name__ == "LogSoftmaxBackward0":  # of a loss; what lies between may sharpen attention
+            node = _past_mixing(node)
+        if type(node).__name__ == "SoftmaxBackward0" and node._saved_dim == own._saved_dim:
             self._doubled(call, node, "softmax", "softmax")
 
     def _normalizes(self, call: TorchCall) -> None:
@@ -144,8 +155,12 @@ class Losses(Observer):
         if type(one) is not Tensor or type(other) is not Tensor or one.dim() + other.dim() != 3:
             return
         with torch._C.DisableTorchFunction():
-            if _misaligned(one, other) and not _reshaped(one) and not _reshaped(other) and not _same_memory(one, other):
+            if not _misaligned(one, other) or _same_memory(one, other):
+                return
+            meant = _reshaped(one) or _reshaped(other)
+            if not meant or (call.func in _PRODUCTS and (_keeps_dim(one) or _keeps_dim(other))):
                 self._crossed(call, one, other, False)
+                self._kept |= {call.after - 1} if meant else set()
 
     def _crossed(self, call: TorchCall, one: Tensor, other: Tensor, reduced: bool) -> None:
         shape = _broadcast(one, other)
@@ -157,11 +172,15 @@ class Losses(Observer):
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, {}
+        kept, self._kept = self._kept, set()
         nodes = {node._sequence_nr(): node for node in call.nodes}
         for number, event in waiting.items():
             if number not in nodes:
                 self._waiting[number] = event
-            elif not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes):
+                self._kept |= {number} & kept
+                continue
+            between = _LINEAR if number in kept else _POINTWISE
+            if not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes, between):
                 self.session.emit(event)
 
 
@@ -187,6 +206,29 @@ def _past_views(node: Any) -> Any:
     return node
 
 
+def _past_mixing(node: Any) -> Any:
+    """The operation that made probabilities, past the mean of several and a factor of one at most: they stay such."""
+    for _ in range(_DEEP):
+        node = _past_views(node)
+        kind = type(node).__name__
+        if kind in _AVERAGES or (kind in _SCALES and _shrinks(node)):
+            node = node.next_functions[0][0]
+        elif kind in _SEVERAL:
+            parts = [_past_mixing(child) for child, _ in node.next_functions]
+            return parts[0] if len({type(part) for part in parts}) == 1 else node
+        else:
+            break
+    return node
+
+
+def _shrinks(node: Any) -> bool:
+    """Whether one number, between -1 and 1, scales everything."""
+    number = dict(saved.tensors(node)).get("other")
+    if number is None or number.dim() or node.next_functions[1][0] is not None or not number:
+        return False
+    return abs(number.item() if type(node).__name__ == "MulBackward0" else 1 / number.item()) <= 1
+
+
 def _misaligned(one: Tensor, other: Tensor) -> bool:
     """The same sizes but for dimensions of size one, and yet each is broadcast against the other."""
     if one.dim() == other.dim() or one.numel() != other.numel():
@@ -210,9 +252,11 @@ def _reshaped(tensor: Tensor) -> bool:
     if base is not None and base.dim() < tensor.dim():
         return True
     node = tensor.grad_fn
-    if node is None:
-        return False
-    return type(node).__name__ in VIEWS or bool(getattr(node, "_saved_keepdim", False))
+    return type(node).__name__ in VIEWS or _keeps_dim(tensor)
+
+
+def _keeps_dim(tensor: Tensor) -> bool:
+    return bool(getattr(tensor.grad_fn, "_saved_keepdim", False))
 
 
 def _same_memory(one: Tensor, other: Tensor) -> bool:
@@ -229,9 +273,14 @@ def _takes_pairs(node: Any) -> bool:
     return data is not None and data.dim() > 1 and 1 not in data.shape
 
 
-def _summed_up(node: Any, nodes: Sequence[Any]) -> bool:
-    """Whether all that becomes of a node's output is one number: a mean or sum over everything, the elements on their
-    own up to there."""
+def _joins(node: Any) -> bool:
+    """Whether more than one of its inputs has a graph."""
+    return sum(child is not None for child, _ in node.next_functions) > 1
+
+
+def _summed_up(node: Any, nodes: Sequence[Any], between: frozenset[str]) -> bool:
+    """Whether all that becomes of a node's output is one number: a mean or sum over everything, with nothing but these
+    operations, on each element alone, up to there."""
     users: dict[Any, list[Any]] = {}
     for one in nodes:
         for child, _ in one.next_functions:
@@ -242,7 +291,7 @@ def _summed_up(node: Any, nodes: Sequence[Any]) -> bool:
         for user in users.get(waiting.pop(), ()):
             if type(user).__name__ in _REDUCING:
                 reduced = True
-            elif type(user).__name__ not in _POINTWISE or _takes_pairs(user):
+            elif type(user).__name__ not in between or _takes_pairs(user) or (between is _LINEAR and _joins(user)):
                 return False
             elif user not in seen:
                 seen.add(user)

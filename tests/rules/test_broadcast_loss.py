@@ -59,6 +59,12 @@ w = torch.rand(6)
 l = F.mse_loss(m(torch.randn(6, 4)), torch.randn(6), reduction="none")  # here
 (l * w).mean().backward()
 """,
+    "product with a sum that kept its dimension": """\
+m = nn.Linear(4, 2)
+logp = -(m(torch.randn(6, 4)) ** 2).sum(-1, keepdim=True)
+loss = -(logp * torch.randn(6)).mean()  # here
+loss.backward()
+""",
 }
 
 GOOD = {
@@ -125,6 +131,16 @@ m = nn.Linear(4, 7)
 th = m(torch.randn(6, 4))
 tg = torch.randn(6, 7)
 F.smooth_l1_loss(th.unsqueeze(-1).expand(6, 7, 7), tg.unsqueeze(1).expand(6, 7, 7), reduction="none").mean().backward()
+""",
+    "pairs of a kept dimension": """\
+m = nn.Linear(4, 2)
+f = m(torch.randn(6, 4))
+n = f.norm(dim=1, keepdim=True)
+cos = (f @ f.t()) / (n * n.squeeze(1))
+(n * torch.randn(6)).exp().mean().backward(retain_graph=True)
+((n * torch.rand(6)) * torch.rand(6, 6)).mean().backward(retain_graph=True)
+((n * torch.rand(6)) * (f @ f.t())).mean().backward(retain_graph=True)
+cos.mean().backward()
 """,
 }
 

@@ -85,6 +85,17 @@ m = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())  # here
 p = m(torch.randn(5, 4))
 F.binary_cross_entropy(torch.sigmoid(p), torch.ones(5, 1)).backward()
 """,
+    "mean of an ensemble's probabilities": """\
+ms = nn.ModuleList(nn.Linear(4, 1) for _ in range(3))
+x = torch.randn(5, 4)
+p = torch.stack([torch.sigmoid(m(x)) for m in ms]).mean(0)  # here
+F.binary_cross_entropy_with_logits(p, torch.ones(5, 1)).backward()
+""",
+    "temperature on probabilities": """\
+m = nn.Linear(4, 3)
+p = m(torch.randn(5, 4)).softmax(1)  # here
+F.kl_div(F.log_softmax(p / 4.0, dim=1), torch.full((5, 3), 1 / 3), reduction="batchmean").backward()
+""",
 }
 
 GOOD = {
@@ -150,6 +161,18 @@ shown = F.cross_entropy(p, y)
 m = nn.Linear(3, 3)
 s = m(torch.randn(4, 3))
 F.multilabel_soft_margin_loss(s, torch.ones(4, 3)).backward()
+""",
+    "sharpened attention": """\
+m = nn.Linear(4, 4)
+x = torch.randn(2, 5, 4)
+a = (m(x) @ x.transpose(1, 2)).softmax(-1)
+((a / 0.1).softmax(-1) @ x).sum().backward()
+""",
+    "mean of scores, and of mixed parts": """\
+m = nn.Linear(4, 3); gate = nn.Linear(4, 3)
+x = torch.randn(5, 4); y = torch.zeros(5, dtype=torch.long)
+F.cross_entropy(torch.stack([m(x), gate(x)]).mean(0), y).backward()
+F.cross_entropy(torch.cat([m(x), gate(x).sigmoid()], 1), y).backward()
 """,
 }
 

@@ -109,12 +109,17 @@ class Constants(Observer):
         self._plain.note(grad, _Origin("backward", last.stack, last.root, None, False))
 
     def _follow_plain(self, call: TorchCall) -> None:
-        if not self._plain or not torch.is_grad_enabled() or _name(call.func) not in _FOLLOWED:
+        if not self._plain or not torch.is_grad_enabled() or not self._is_followed(call):
             return
         origin = next((known for tensor in call.inputs if (known := self._plain.of(tensor))), None)
         if origin is not None:
             measured = origin.measured or _name(call.func) in _MEASURING
             self._plain.note(call.out, replace(origin, measured=measured))
+
+    def _is_followed(self, call: TorchCall) -> bool:
+        """`torch.autograd.functional.jacobian` detaches its result; who does so himself means a constant."""
+        own = call.func is Tensor.detach and not self.session.frames.is_user(call.frame.f_code.co_filename)
+        return own or _name(call.func) in _FOLLOWED
 
     def _follow_mixed(self, call: TorchCall) -> None:
         if not (self._plain or self._mixed) or not isinstance(call.out, Tensor):

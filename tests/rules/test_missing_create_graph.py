@@ -75,6 +75,17 @@ BAD = {
             loss.backward()
             o.step()
     """,
+    "torch's own jacobian": """
+        net = mlp(4, 2)
+        o = torch.optim.Adam(net.parameters())
+        for _ in range(5):
+            x = torch.randn(3, 4)
+            j = torch.autograd.functional.jacobian(net, x)  # <- missing-create-graph
+            l = net(x).pow(2).mean() + 0.1 * j.pow(2).sum() / len(x)
+            o.zero_grad()
+            l.backward()
+            o.step()
+    """,
 }
 
 GOOD = {
@@ -158,6 +169,17 @@ GOOD = {
                 g, = torch.autograd.grad(((x @ A.t() - y) ** 2).sum(), x)
                 x = net(x) - 0.01 * g
             l = F.mse_loss(x, gt)
+            o.zero_grad()
+            l.backward()
+            o.step()
+    """,
+    "a gradient that is detached by the script": """
+        net = mlp(3, 1)
+        o = torch.optim.Adam(net.parameters())
+        for _ in range(5):
+            x = torch.randn(8, 3, requires_grad=True)
+            g = torch.autograd.grad(net(x).sum(), x)[0].detach()
+            l = net(x).pow(2).mean() + g.pow(2).mean()
             o.zero_grad()
             l.backward()
             o.step()

@@ -133,9 +133,9 @@ def _asked(event: Backward) -> tuple[Stack, str]:
     name = option
     for depth, site in enumerate(event.stack):
         value = source.passed(site, name)
-        if not value:
-            break
+        if not value:  # a library's choice, or what the parameter of a function is by default
+            return (event.stack, option) if depth else ((), "")
         if not value.isidentifier() or value == "True":
             return event.stack[depth:], option
         name = value
-    return (event.stack, option) if name != option else ((), "")
+    return event.stack, option

@@ -74,6 +74,8 @@ _KINDS = {
     ),
 }
 _DIVISION = ("{op} by zero has no finite slope", "keep the divisor away from zero: add a small eps, or clamp(min=eps)")
+#: where the range is not that of a sine
+_EDGES = {"AcoshBackward0": "x.clamp(min=1 + eps)", "LogitBackward0": "x.clamp(eps, 1 - eps), or pass eps=1e-6"}
 _QUOTIENTS = ("Div", "Reciprocal", "Addcdiv")
 _NORMALISED = ("{op} of equal values divides by zero", "give it an eps greater than zero")
 
@@ -109,6 +111,8 @@ def _words(event: NonFinite) -> tuple[str, str]:
         return _DIVISION
     if event.kind == "zero" and event.op.startswith("Native"):
         return _NORMALISED
+    if event.kind == "edge" and event.op in _EDGES:
+        return _KINDS["edge"][0], f"clamp its input: {_EDGES[event.op]}"
     return _KINDS[event.kind]
 
 

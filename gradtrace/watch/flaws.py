@@ -135,6 +135,12 @@ def _arc(node: Any, values: Values) -> Flaw | None:
     return Flaw("edge") if _some(values, "self", lambda x: x.abs() == 1) else None
 
 
+def _arc_of_cosh(node: Any, values: Values) -> Flaw | None:
+    if _some(values, "self", lambda x: x < 1):
+        return Flaw("outside", "nan")
+    return Flaw("edge") if _some(values, "self", lambda x: x == 1) else None
+
+
 def _arc_tangent(node: Any, values: Values) -> Flaw | None:
     one, other = values.get("self"), values.get("other")
     if one is None or other is None:
@@ -205,6 +211,7 @@ _LOOKS: dict[str, Look] = {
     **dict.fromkeys(("PowBackward0", "PowBackward1"), _power),
     **dict.fromkeys(("DivBackward0", "DivBackward1", "AddcdivBackward0"), _quotient),
     **dict.fromkeys(("AcosBackward0", "AsinBackward0"), _arc),
+    "AcoshBackward0": _arc_of_cosh,
     "Atan2Backward0": _arc_tangent,
     "HypotBackward0": _both_zero,
     **dict.fromkeys(("ErfinvBackward0", "LogitBackward0", "AtanhBackward0"), _infinite_edge),
@@ -243,7 +250,7 @@ _LOUD = frozenset({"NativeLayerNormBackward0", "NativeBatchNormBackward0", "Nati
 
 #: zero times infinity comes about here, too
 _RISKY = {
-    *("AcoshBackward0", "LogaddexpBackward0", "LogcumsumexpBackward0", "LgammaBackward0"),
+    *("LogaddexpBackward0", "LogcumsumexpBackward0", "LgammaBackward0"),
     *("NormBackward0", "NormBackward1", "LinalgVectorNormBackward0", "CdistBackward0", "DistBackward0"),
     *("SinhBackward0", "CoshBackward0", "CumprodBackward0", "SoftplusBackward0", "BinaryCrossEntropyBackward0"),
 }

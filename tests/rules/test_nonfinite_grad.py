@@ -187,6 +187,13 @@ unit = h / h.abs().sum(1, keepdim=True)  # here
 loss = F.mse_loss(torch.nan_to_num(unit), torch.zeros(5, 4))
 loss.backward()
 """,
+    "distance of a point from itself": """\
+points = nn.Embedding(4, 2)
+u, v = points(torch.tensor([0, 1])), points(torch.tensor([0, 2]))
+gap = 1 + (u - v).pow(2).sum(1)
+distance = torch.acosh(gap)  # here
+distance.mean().backward()
+""",
 }
 
 GOOD = {

@@ -245,6 +245,8 @@ class Overwritten:
     files: tuple[str, ...] = ()
     #: for "inplace=True": what holds the module that wrote
     module: Held | None = None
+    #: for "step": where what was made after it took in what was made before, if the operation has run again since
+    entry: Stack = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,6 +354,8 @@ class GradMissed:
     made: Stack
     #: it was made from a leaf that nobody holds: whoever made it took the result for the leaf
     stray_leaf: bool = False
+    #: the error by which the script ended over the None that it got, told when it has ended
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

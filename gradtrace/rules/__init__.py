@@ -103,11 +103,16 @@ class Judge:
     def findings(self) -> tuple[Finding, ...]:
         """The worst first, then in the order of their first occurrence."""
         covered = {
-            (other, *at)
+            (other, *at): (name, *at)
             for rule in self._rules
             for name, *at in self._findings
             if name == rule.id
             for other in rule.covers
         }
-        found = (finding for key, finding in self._findings.items() if key not in covered)
+        errors = {by: self._findings[key].error for key, by in covered.items() if key in self._findings}
+        found = (
+            replace(finding, error=finding.error or errors.get(key))
+            for key, finding in self._findings.items()
+            if key not in covered
+        )
         return tuple(sorted(found, key=lambda finding: -finding.level))

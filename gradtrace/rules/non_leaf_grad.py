@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from dataclasses import replace
 
 from gradtrace.model import source
 from gradtrace.model.events import Event, GradMissed, NotOptimizable
@@ -38,10 +39,13 @@ class NonLeafGrad(Rule):
     id = "non-leaf-grad"
     level = Level.ERROR
     hears = (GradMissed, NotOptimizable)
+    #: at that line the same tensor is the cause of both
+    covers = frozenset({"freed-graph"})
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, GradMissed):
-            return self._missed(event)
+            # the read that ended the script was told of before
+            return [replace(one, occurrences=one.occurrences - bool(event.error)) for one in self._missed(event)]
         return self._refused(event) if isinstance(event, NotOptimizable) else []
 
     def _missed(self, event: GradMissed) -> list[Finding]:
@@ -52,7 +56,7 @@ class NonLeafGrad(Rule):
             return self.finding(
                 event.made,
                 f"{event.op} makes a new tensor from the leaf here, and .grad of {name} stays None: backward fills the leaf's",
-                "do this before requires_grad is set: `torch.ones(n, dtype=..., device=...).requires_grad_()`",
+                _earlier(event),
                 ((event.stack, "its .grad is read here, and is None"), (event.made[1:], "called from here")),
             )
         return self.finding(
@@ -70,6 +74,19 @@ class NonLeafGrad(Rule):
             "make a leaf of its values: `.detach().clone().requires_grad_()`, or give the optimizer the leaf it came from",
             ((event.stack, f"{event.optimizer} is given it here"),),
         )
+
+
+def _earlier(event: GradMissed) -> str:
+    """How to have a leaf in the place of what was made of one."""
+    names = source.assigned(event.made[0])
+    updated = next((name for name in names if f"{name}.grad" in source.line_text(*event.made[0].place)), "")
+    if updated:
+        return f"make a leaf of it again: `{updated} = (...).detach().requires_grad_()`"
+    if event.op == "to()":
+        return "do this before requires_grad is set: `torch.ones(n, dtype=..., device=...).requires_grad_()`"
+    return (
+        f"set requires_grad after this, on what {event.op} returns; or keep the tensor that went in, and read its .grad"
+    )
 
 
 def _whose(site: Site) -> str:

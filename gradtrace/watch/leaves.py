@@ -7,6 +7,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -34,6 +35,7 @@ class Leaves(Observer):
         super().__init__(session)
         self._births = births
         self._reads_left = _READS
+        self._last: GradMissed | None = None
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -61,7 +63,15 @@ class Leaves(Observer):
             return
         self._reads_left -= 1
         stack, made = self.session.frames.stack(call.frame), self.session.trail.find(node._sequence_nr())
-        self.session.emit(GradMissed(stack, operation(node), made, _from_stray_leaf(node)))
+        self._last = GradMissed(stack, operation(node), made, _from_stray_leaf(node))
+        self.session.emit(self._last)
+
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        read = self._last.stack[:1] if self._last is not None else ()
+        here = [(site.path, site.function) for site in stack[:1]]
+        if self._last and "NoneType" in str(error) and here == [(site.path, site.function) for site in read]:
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            self.session.emit(replace(self._last, error=text))
 
     def _refusing(self, add_group: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(add_group)

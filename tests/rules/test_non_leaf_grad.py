@@ -44,6 +44,13 @@ BAD = {
         net(torch.randn(1, 1, 6, 6))[0, 1].backward()
         weights = net.kept.grad  # <- non-leaf-grad
     """,
+    "an attack that goes on with a step of its own": """
+        net = mlp()
+        delta = torch.zeros(8, 4, requires_grad=True)
+        for _ in range(3):
+            net(torch.randn(8, 4) + delta).pow(2).mean().backward()
+            delta = (delta + 0.1 * delta.grad.sign()).clamp(-1, 1)  # <- non-leaf-grad
+    """,
 }
 
 GOOD = {
@@ -119,6 +126,28 @@ def test_found(check: Callable[[str], Any], script: str) -> None:
 def test_silent(check: Callable[[str], Any], script: str) -> None:
     checked = check(MLP + dedent(script))
     assert not [one for one in checked.alarms if one["rule"] == "non-leaf-grad"], checked.text
+
+
+def test_it_explains_the_crash_over_none(check: Callable[[str], Any]) -> None:
+    checked = check(MLP + dedent(BAD["an attack that goes on with a step of its own"]))
+    assert "NoneType" in str(checked.exception)
+    assert checked.explained
+
+
+def test_the_leaf_that_was_lost_is_told_once(check: Callable[[str], Any]) -> None:
+    """The graph that its conversion belongs to is freed by the first call, for the same reason."""
+    script = """
+        z = (torch.randn(4, 4, requires_grad=True) * 0.1).double()  # <- non-leaf-grad
+        net = mlp().double()
+        for _ in range(3):
+            (net(z).pow(2).mean() + z.pow(2).sum()).backward()
+            if z.grad is not None:
+                z.data -= z.grad
+                z.grad = None
+    """
+    checked = check(MLP + dedent(script))
+    assert {(one["rule"], one["line"]) for one in checked.alarms} == checked.marked, checked.text
+    assert checked.explained
 
 
 def loud(checked: Any) -> set[int]:

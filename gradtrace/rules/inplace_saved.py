@@ -30,6 +30,7 @@ from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
+from gradtrace.rules.places import Carried, carrier
 from gradtrace.rules.writes import request, what_was_saved, writing
 
 _MENDS = {
@@ -52,6 +53,9 @@ class InplaceSaved(Rule):
             return []
         if not event.written:
             return self._unseen(event)
+        carried = carrier(event.entry, event.built) if event.entry else None
+        if carried is not None:
+            return self._carried(event, carried)
         made = construction(event.module) if event.module else None
         cause = (made,) if made else event.written
         return self.finding(
@@ -64,6 +68,24 @@ class InplaceSaved(Rule):
                 (event.stack, f"{request(event)} needs it as it was then"),
                 (event.written[1:], "called from here"),
                 (event.built[1:], "called from here"),
+            ),
+        )
+
+    def _carried(self, event: Overwritten, carried: Carried) -> list[Finding]:
+        """What hangs on the parameters as they were before a step is taken into the next turn."""
+        names = ", ".join(carried.names)
+        kept = " and ".join(f"`{name}`" for name in carried.names)
+        return self.finding(
+            carried.stack,
+            f"{kept} still {'hangs' if len(carried.names) == 1 else 'hang'} on what was computed before {writing(event.written)}, "
+            f"which overwrites {what_was_saved(event)}, so that {request(event)} fails",
+            f"cut it loose before the next turn: `{names} = {', '.join(f'{name}.detach()' for name in carried.names)}`",
+            (
+                (event.written, "it is overwritten here"),
+                (event.built, "this operation saved it"),
+                (event.entry, "it enters the new computation here"),
+                (event.stack, f"{request(event)} needs it as it was then"),
+                (carried.stack[1:], "called from here"),
             ),
         )
 

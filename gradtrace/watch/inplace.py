@@ -142,6 +142,7 @@ class Writes(Observer):
         writes = self._since(found) if found else []
         first = writes[0] if writes else None
         memory = saved.memory(found.tensor) if found and found.tensor is not None else 0
+        built = self.session.trail.find(found.node._sequence_nr()) if found else ()
         self.session.emit(
             Overwritten(
                 how=first.how if isinstance(first, _Write) else "step",
@@ -149,7 +150,7 @@ class Writes(Observer):
                 writes=len(writes),
                 op=type(found.node).__name__ if found else "",
                 saved=found.name if found else "",
-                built=self.session.trail.find(found.node._sequence_nr()) if found else (),
+                built=built,
                 name=self._name(memory),
                 shape=tuple(found.tensor.shape) if found and found.tensor is not None else (),
                 stack=call.stack,
@@ -157,8 +158,22 @@ class Writes(Observer):
                 no_grad=isinstance(first, _Write) and first.no_grad,
                 error=f"{type(error).__name__}: {error}".splitlines()[0],
                 module=self._holder(first) if isinstance(first, _Write) else None,
+                entry=self._entry(call, found.node, built, first.number) if found and isinstance(first, _Step) else (),
             )
         )
+
+    def _entry(self, call: BackwardCall, node: Any, built: Stack, number: int) -> Stack:
+        """Where the first operation from `number` on was made that what `node` computed goes into."""
+        if self.session.trail.ran_since(built, number) < len(built):
+            return ()
+        users, waiting = walk.users_of(call.nodes), [node]
+        for at in waiting:
+            for user in users.get(at, ()):
+                if user._sequence_nr() >= number:
+                    return self.session.trail.find(user._sequence_nr())
+                if user not in waiting:
+                    waiting.append(user)
+        return ()
 
     def _holder(self, write: _Write) -> Held | None:
         module = write.module() if write.module is not None else None

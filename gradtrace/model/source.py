@@ -285,6 +285,21 @@ def returned_by(site: Site) -> bool:
     )
 
 
+def cached_at(site: Site) -> int | None:
+    """The line that keeps what the statement at `site` makes for later runs, where an `if` around it asks whether that is
+    there already: `if n not in self.cache: self.cache[n] = bias`."""
+    around = guard(site.path, site.line)
+    if around is None:
+        return None
+    made, asked = bound(site), ast.unparse(around.test)
+    for one in around.body:
+        at = replace(site, line=one.lineno, column=None)
+        kept = {text.partition("[")[0] for text in assigned(at) if "." in text or "[" in text}
+        if one.lineno >= site.line and (one.lineno == site.line or reads(at) & made) and any(k in asked for k in kept):
+            return one.lineno
+    return None
+
+
 def opens_loop(site: Site) -> bool:
     """Whether the head of a loop stands at `site`."""
     return isinstance(statement(site.path, site.line, site.column), _LOOPS)

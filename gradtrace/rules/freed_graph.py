@@ -133,6 +133,8 @@ def _diagnose(event: Backward, found: Reentry) -> _Place:
         return _stray(
             found.entry, found, f"{root} runs on from here into {{part}}, and {_earlier(found)} has freed that"
         )
+    if not again and found.entered_later and _is_part(found):
+        return _keep(event, found)
     if again and not carried and not (found.rebuilt and found.own_leaves):
         return _built_once(event, found)
     if not found.entered_later or event.stack[:1] == found.entry[:1] or _is_first_of_two(event, found):
@@ -149,8 +151,12 @@ def _takes_part(event: Backward, found: Reentry) -> bool:
     """The same call asks row after row, or input after input, of one graph: nothing is to be computed anew."""
     if not found.entry:
         return event.request == "grad" or found.op in _PARTS
-    parts = found.through <= _PLAIN and not found.through.isdisjoint(_PARTS)
-    return parts or not found.entered_later or (event.request == "grad" and not found.own_leaves)
+    return _is_part(found) or not found.entered_later or (event.request == "grad" and not found.own_leaves)
+
+
+def _is_part(found: Reentry) -> bool:
+    """What was computed since takes one part of the old tensor, and no more than its sum or mean."""
+    return found.through <= _PLAIN and not found.through.isdisjoint(_PARTS)
 
 
 def _earlier_strays(found: Reentry) -> bool:

@@ -43,6 +43,9 @@ def maker(built: Stack, rerun: int) -> Stack:
     """
     found = built
     while len(found) > rerun + 1:
+        kept = source.cached_at(found[0])
+        if kept is not None:
+            return (_moved(found[0], kept), *found[1:])
         handed_on = source.returned_by(found[0]) and source.hands_on(found[1])
         if not handed_on and not found[0].in_module_call:
             break
@@ -66,11 +69,13 @@ def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
     """The line that stores the attribute (`self.hidden = hidden`), else the line that reads it."""
     for depth, site in enumerate(entry):
         carried = source.state_reads(site)
+        # the object that stores it calls itself `self`
+        stored = carried | {f"self.{text.rpartition('.')[2]}" for text in carried}
         for depth_built, made in enumerate(built if carried else ()):
-            line = source.stored(made, carried)
+            line = source.stored(made, stored)
             if line is not None:
                 stack = (_moved(made, line), *built[depth_built + 1 :])
-                return Carried(stack, _in_order(stack[0], carried))
+                return Carried(stack, _in_order(stack[0], stored))
         if carried & source.reads(site):
             return Carried(entry[depth:], tuple(sorted(carried & source.reads(site))))
     return None

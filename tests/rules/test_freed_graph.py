@@ -1295,6 +1295,65 @@ BAD = {
             loss.backward()
             opt.step()
     """,
+    "a cache that a module fills at its first call": """
+        class Bias(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mlp, self.cache = nn.Sequential(nn.Linear(1, 4), nn.Tanh(), nn.Linear(4, 3)), {}
+            def forward(self, n):
+                if n not in self.cache:
+                    self.cache[n] = self.mlp(torch.arange(float(n))[:, None])  # <- freed-graph
+                return self.cache[n]
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lin, self.bias = nn.Linear(3, 3), Bias()
+            def forward(self, x):
+                return self.lin(x) + self.bias(x.shape[1])
+        net = Net()
+        opt = torch.optim.Adam(net.parameters())
+        for _ in range(3):
+            loss = net(torch.randn(2, 5, 3)).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "a buffer of another object, stored by its own method": """
+        class Queue(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.register_buffer("bank", torch.randn(8, 3))
+            def push(self, keys):
+                self.bank = torch.cat([keys, self.bank])[:8]  # <- freed-graph
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.enc, self.queue = nn.Linear(4, 3), Queue()
+            def forward(self, x):
+                q = torch.tanh(self.enc(x))
+                loss = (q @ self.queue.bank.t()).logsumexp(1).mean()
+                self.queue.push(q)
+                return loss
+        net = Net()
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(3):
+            loss = net(torch.randn(4, 4))
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "one of several losses, asked for after their sum": """
+        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        def norm_of(losses):
+            return torch.autograd.grad(losses[0], net[2].weight)[0].norm()
+        for _ in range(2):
+            losses = net(torch.randn(5, 3)).pow(2).mean(0)
+            opt.zero_grad()
+            losses.sum().backward()  # <- freed-graph
+            norm_of(losses)
+            opt.step()
+    """,
 }
 
 GOOD = {

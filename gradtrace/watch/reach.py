@@ -55,7 +55,7 @@ _NUMBERS = {
 class _Suspect:
     """A parameter without a gradient so far."""
 
-    __slots__ = ("birth", "mark", "number", "off", "used")
+    __slots__ = ("birth", "derived", "mark", "number", "off", "used")
 
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
@@ -65,6 +65,8 @@ class _Suspect:
         self.off: Stack = ()
         #: where its own value was taken out of torch
         self.number: Cut | None = None
+        #: a derivative was taken of something computed from it: that need not depend on it, as on a last bias
+        self.derived = False
 
     @property
     def is_gone(self) -> bool:
@@ -213,6 +215,15 @@ class Reach(Observer):
                     self._entered.update(cut.stack for cut in self._cuts.of(tensor))
             if not call.accumulates:
                 self._clear(call.leaves)
+            if call.create and not call.accumulates:
+                self._derive(outputs)
+
+    def _derive(self, outputs: Sequence[Any]) -> None:
+        if self._walks_left and not all(suspect.derived for suspect in self._suspects.values()):
+            self._walks_left -= 1
+            for leaf in _behind([one for one in outputs if isinstance(one, Tensor)]):
+                if suspect := self._suspects.get(id(leaf)):
+                    suspect.derived = True
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if self._suspects and call.accumulates:
@@ -267,6 +278,8 @@ class Reach(Observer):
         told: dict[Any, list[tuple[int, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():
             why, where, cut = self._reason(one, suspect)
+            if why == "ignored" and suspect.derived:
+                continue
             if why != "unused":
                 told.setdefault((why, where[:1]), []).append((one, "", where, cut))
                 continue
@@ -291,6 +304,8 @@ class Reach(Observer):
         """How sure it is that this cut, of several, is the one that matters."""
         if cut.stack in self._entered or cut.why in ("copied", "constant gradient"):
             return 2 if cut.why == "not differentiable" else 3
+        if cut.behind == "leaf":  # its own value, taken out to be saved or shown
+            return 0
         # a number is as often for a log as for a loss; an index chooses what goes on
         return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1
 

@@ -208,6 +208,17 @@ BAD = {
 }
 
 GOOD = {
+    "a last bias that the derivative does not depend on, and values that are saved": """
+        net = mlp(1, 1)
+        opt = torch.optim.Adam(net.parameters(), 1e-2)
+        for _ in range(6):
+            x = torch.rand(8, 1, requires_grad=True)
+            slope = torch.autograd.grad(net(x).sum(), x, create_graph=True)[0]
+            opt.zero_grad()
+            (slope - x.detach().cos()).pow(2).mean().backward()
+            opt.step()
+            best = {name: p.detach().clone() for name, p in net.named_parameters()}
+    """,
     "a loaded encoder under no_grad": """
         class M(nn.Module):
             def __init__(self, state):

@@ -550,6 +550,24 @@ def gradients_off(path: str, line: int) -> int | None:
     return None
 
 
+#: context managers of tests in which an error is what is wanted
+_RAISES = ("raises", "assertRaises", "assertRaisesRegex")
+
+
+def expects_error(path: str, line: int) -> bool:
+    """Whether the statement on a line stands in a test's `with pytest.raises(...):`, within the same function."""
+    at: ast.AST | None = statement(path, line)
+    while at is not None and not isinstance(at, _FUNCTIONS):
+        if isinstance(at, ast.With) and any(_called_as(item.context_expr) in _RAISES for item in at.items):
+            return True
+        at = _ancestor(path, at, (ast.With, *_FUNCTIONS))
+    return False
+
+
+def _called_as(found: ast.expr) -> str:
+    return _called(found) if isinstance(found, ast.Call) else ""
+
+
 def _turns_off(found: ast.expr) -> bool:
     return any(getattr(node, "attr", getattr(node, "id", "")) in _OFF for node in ast.walk(found))
 

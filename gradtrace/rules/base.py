@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
+from gradtrace.model import source
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs, Related
 from gradtrace.model.site import Stack
@@ -39,11 +40,12 @@ class Rule(ABC):
         related: Iterable[tuple[Stack, str]] = (),
         level: Level | None = None,
     ) -> list[Finding]:
-        """A finding at the innermost frame of `stack`, or nothing where that is unknown.
+        """A finding at the innermost frame of `stack`, or nothing where that is unknown, or where a test wants the error.
 
         Related places that are unknown, or were named already, are left out.
         """
-        if not stack:
+        related = list(related)
+        if not stack or _expected([stack, *(other for other, _ in related)]):
             return []
         seen = {stack[0].place}
         others = []
@@ -52,3 +54,7 @@ class Rule(ABC):
                 seen.add(other[0].place)
                 others.append(Related(other[0], text))
         return [Finding(self.id, level or self.level, message, help, stack[0], tuple(others))]
+
+
+def _expected(stacks: Iterable[Stack]) -> bool:
+    return any(source.expects_error(site.path, site.line) for stack in stacks for site in stack)

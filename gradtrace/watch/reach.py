@@ -55,7 +55,7 @@ _NUMBERS = {
 class _Suspect:
     """A parameter without a gradient so far."""
 
-    __slots__ = ("birth", "derived", "mark", "number", "off", "used")
+    __slots__ = ("birth", "computed_with", "derived", "mark", "number", "off", "used")
 
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
@@ -63,6 +63,8 @@ class _Suspect:
         #: where an operation took it in, with gradients on and with gradients off
         self.used: Stack = ()
         self.off: Stack = ()
+        #: an operation took it in that made a node
+        self.computed_with = False
         #: where its own value was taken out of torch
         self.number: Cut | None = None
         #: a derivative was taken of something computed from it: that need not depend on it, as on a last bias
@@ -189,7 +191,10 @@ class Reach(Observer):
     def _note_inputs(self, call: TorchCall, inputs: Sequence[Tensor]) -> None:
         for tensor in inputs:
             suspect = self._suspects.get(id(tensor))
-            if suspect is None or suspect.is_gone or (suspect.used and suspect.off):
+            if suspect is None or suspect.is_gone:
+                continue
+            suspect.computed_with |= call.after != call.before
+            if suspect.used and suspect.off:
                 continue
             stack = self.session.frames.stack(call.frame)
             if not torch.is_grad_enabled():
@@ -296,7 +301,9 @@ class Reach(Observer):
             return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
         cuts = [cut for cut, behind in self._cut.values() if key in behind]
         cut = max(cuts, key=self._weight, default=None)
-        if cut is None or not self._weight(cut):
+        # its own value is taken out to be saved or shown, or to be computed with in its place
+        aside = cut is not None and cut.behind == "leaf" and suspect.computed_with and self._weight(cut) < 2
+        if cut is None or aside or not self._weight(cut):
             return "ignored", suspect.used, None
         return "cut", cut.stack, cut
 
@@ -304,8 +311,6 @@ class Reach(Observer):
         """How sure it is that this cut, of several, is the one that matters."""
         if cut.stack in self._entered or cut.why in ("copied", "constant gradient"):
             return 2 if cut.why == "not differentiable" else 3
-        if cut.behind == "leaf":  # its own value, taken out to be saved or shown
-            return 0
         # a number is as often for a log as for a loss; an index chooses what goes on
         return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1
 

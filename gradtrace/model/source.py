@@ -310,6 +310,11 @@ def hands_on(site: Site) -> bool:
     return isinstance(statement(site.path, site.line, site.column), (ast.Assign, ast.AnnAssign, ast.Return))
 
 
+def shows(site: Site) -> bool:
+    """Whether the statement at `site` is a call and no more, as `print(...)` is: nothing goes on from there."""
+    return isinstance(statement(site.path, site.line, site.column), ast.Expr)
+
+
 def plain_value(site: Site) -> str:
     """Of a statement that assigns one variable's value to one other name (`self.hidden = hidden`), that variable."""
     found = statement(site.path, site.line, site.column)
@@ -527,10 +532,11 @@ def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
 
 
 def assigned_at(path: str, within: int, name: str) -> int | None:
-    """The only line of the function that holds line `within` which assigns to `name`."""
-    function = _ancestor(path, statement(path, within) or ast.Pass(), _FUNCTIONS)
-    targets = (node for node in ast.walk(function) if isinstance(node, ast.Name)) if function else iter(())
-    lines = {node.lineno for node in targets if node.id == name and isinstance(node.ctx, ast.Store)}
+    """The only line of the function that holds line `within`, or at the top of the file, which assigns to `name`."""
+    index, function = _index(path), _ancestor(path, statement(path, within) or ast.Pass(), _FUNCTIONS)
+    named = [node for node in (index.parent if index else ()) if isinstance(node, ast.Name) and node.id == name]
+    targets = [node for node in named if isinstance(node.ctx, ast.Store)]
+    lines = {node.lineno for node in targets if _ancestor(path, node, _FUNCTIONS) is function}
     return lines.pop() if len(lines) == 1 else None
 
 
@@ -597,10 +603,16 @@ def attribute_set(path: str, cls: str, name: str) -> ast.stmt | None:
         at
         for node in (index.parent if index else ())
         if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store) and index
-        if isinstance(at := index.parent[node], (ast.Assign, ast.AnnAssign))
+        if isinstance(at := _holding(index, node), (ast.Assign, ast.AnnAssign))
         if getattr(_ancestor(path, node, (ast.ClassDef,)), "name", "") == cls
     ]
     return min(found, key=lambda at: at.lineno, default=None)
+
+
+def _holding(index: _Index, node: ast.AST) -> ast.AST:
+    """What a target stands in, past the tuple of several."""
+    at = index.parent[node]
+    return index.parent[at] if isinstance(at, (ast.Tuple, ast.List)) else at
 
 
 def is_in(path: str, found: ast.stmt, function: str) -> bool:

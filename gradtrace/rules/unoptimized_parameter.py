@@ -26,9 +26,12 @@ purpose are not reported.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
+from gradtrace.model import source
 from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
@@ -39,25 +42,30 @@ _MEANT = re.compile(
     r"target|teacher|ema|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
 )
 _TELLS = {
-    "forward": "{names} is made anew in each forward, gets a gradient once and is thrown away: no optimizer knows it",
-    "late": "{names} gets a gradient in every step, but was made after {optimizer}, which does not hold it",
-    "hidden": "{names} gets a gradient in every step, but is in no optimizer: `{container}` is no module, and parameters() "
-    "does not look into it",
-    "plain": "{names} gets a gradient in every step, but is in no optimizer: it is a plain tensor, and parameters() yields "
-    "only Parameters",
-    "empty group": "{names} gets a gradient in every step, but is in no optimizer: {optimizer} was given a group without "
-    "parameters, as a generator leaves it that was read before",
-    "unfrozen": "{names} is to be trained from here on and gets a gradient in every step, but {optimizer} was made without "
-    "it while it was frozen",
+    "forward": "{names} {is_} made anew in each forward, {gets} a gradient once and {is_} thrown away: no optimizer knows "
+    "{it}",
+    "late": "{gains}, but {was} made after {optimizer}, which does not hold {it}",
+    "hidden": "{gains}, but {is_} in no optimizer: `{container}` is no module, and parameters() does not look into it",
+    "plain": "{gains}, but {is_} in no optimizer: parameters() yields only Parameters, and no plain tensors",
+    "empty group": "{gains}, but {is_} in no optimizer: {optimizer} was given a group without parameters, as a generator "
+    "leaves it that was read before",
+    "unfrozen": "{names} {is_} to be trained from here on and {gets} a gradient in every step, but {optimizer} was made "
+    "without {it} while {they} {was} frozen",
     "converted": "the result of this operation is used in the place of the parameter, which gets gradients but is in no "
     "optimizer: a module registers only the Parameter itself",
-    "copied": "{names} gets a gradient in every step, while {optimizer} holds other parameters, which never get one",
-    "left out": "{names} gets a gradient in every step, but {optimizer} was not given it",
+    "copied": "{gains}, while {optimizer} holds other parameters, which never get one",
+    "alias": "{gains}, but {optimizer} was given no more than {its} values: tensors that require no grad, as state_dict() "
+    "and .data hand them out, never have a gradient",
+    "left out": "{gains}, but {optimizer} was not given {it}",
 }
+#: how to speak of one and of several
+_ONE = {"is_": "is", "was": "was", "gets": "gets", "it": "it", "they": "it", "its": "its"}
+_SEVERAL = {"is_": "are", "was": "were", "gets": "get", "it": "them", "they": "they", "its": "their"}
 _HELP = {
     "forward": "make it once, in __init__, as an attribute of the module",
     "late": "make it before the optimizer, or hand its parameters over with add_param_group()",
     "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
+    "object": "derive the class of `{container}` from nn.Module, and call super().__init__() first in its __init__",
     "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it is not to be trained, register_buffer() without "
     "requires_grad",
     "empty group": "call parameters() anew for the optimizer, or keep a list: `params = list(model.parameters())`",
@@ -65,8 +73,9 @@ _HELP = {
     "those that are frozen get no gradient, and it leaves them alone",
     "converted": "convert the data first and wrap it last: `nn.Parameter(data.to(dtype))`",
     "copied": "make the optimizer after the model has got its final parameters",
-    "left out": "give it to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
-    "requires_grad_(False) on it",
+    "alias": "give the optimizer the parameters themselves: `model.parameters()`",
+    "left out": "give {it} to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
+    "requires_grad_(False) on {it}",
 }
 
 
@@ -81,8 +90,10 @@ class UnoptimizedParameter(Rule):
             return self._replaced(event)
         if not isinstance(event, Unoptimized) or any(_MEANT.search(name) for name in event.names):
             return []
-        words = {
+        number = _SEVERAL if event.count > 1 else _ONE
+        words = number | {
             "names": _names(event),
+            "gains": f"{_names(event)} {number['gets']} a gradient in every step",
             "optimizer": event.optimizer or "the optimizer",
             "container": event.container,
             "root": event.container or "head",
@@ -90,11 +101,12 @@ class UnoptimizedParameter(Rule):
         return self.finding(
             _place(event),
             _TELLS[event.why].format(**words),
-            _HELP[event.why].format(**words),
+            _help(event).format(**words),
             (
                 (event.born, "made here"),
                 (event.optimizer_stack, f"{words['optimizer']} is made here"),
-                (event.backward, "this call gives it a gradient"),
+                (_listing(event.optimizer_stack), "its parameters are put together here"),
+                (event.backward, f"this call gives {words['it']} a gradient"),
             ),
         )
 
@@ -108,6 +120,11 @@ class UnoptimizedParameter(Rule):
         )
 
 
+def _help(event: Unoptimized) -> str:
+    of_object = event.why == "hidden" and any(name.startswith(f"{event.container}.") for name in event.names)
+    return _HELP["object" if of_object else event.why]
+
+
 def _place(event: Unoptimized) -> Stack:
     if event.why in ("hidden", "plain", "unfrozen"):
         return event.holder or event.born or event.optimizer_stack
@@ -115,6 +132,15 @@ def _place(event: Unoptimized) -> Stack:
     if event.why in ("forward", "converted") or lazily:
         return event.born
     return event.optimizer_stack
+
+
+def _listing(optimizer: Stack) -> Stack:
+    """Where the variable is assigned that the optimizer is given, if that is one other line of the same function."""
+    made = source.statement(*optimizer[0].place) if optimizer else None
+    calls = [node for node in ast.walk(made) if isinstance(node, ast.Call)] if made else []
+    given = next((node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)), "")
+    line = source.assigned_at(*optimizer[0].place, given) if given else None
+    return (replace(optimizer[0], line=line, column=None, end_column=None), *optimizer[1:]) if line else ()
 
 
 def _names(event: Unoptimized) -> str:

@@ -38,9 +38,7 @@ _HELD = ("hidden", "plain")
 class _Candidate:
     """A parameter without an optimizer; or all that are made at one line within forward."""
 
-    __slots__ = (
-        "alone backward birth converted key mark made name numel owned passing plain root seen training turns".split()
-    )
+    __slots__ = "alias alone backward birth converted key mark made name numel owned passing plain root seen training turns".split()
 
     def __init__(self, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
         self.key = id(leaf)
@@ -50,6 +48,8 @@ class _Candidate:
         self.plain = not isinstance(leaf, torch.nn.Parameter)
         self.backward = call.stack
         self.turns = 0
+        #: an optimizer that holds its values under another name, one that requires no grad
+        self.alias: Made | None = None
         #: a backward call reached it since the last step
         self.seen = True
         #: made anew each time
@@ -194,7 +194,9 @@ class Unowned(Observer):
                 known.converted = self._taken_in(leaf, call)
             return known
         if birth is not known.birth:
-            known.passing, known.birth = True, birth
+            # one that stays is kept for later calls
+            known.passing |= known.birth is None or known.birth.owner() is None
+            known.birth = birth
         elif (known.plain or known.turns in LOOKS) and fingerprint(leaf) != known.mark:
             if not known.plain:  # another input may lie at this address next
                 self._leave(id(leaf))
@@ -227,9 +229,17 @@ class Unowned(Observer):
                 candidate.seen = False
                 candidate.turns += 1
                 fresh |= candidate.turns == 2 and not candidate.passing
+        if fresh:
+            self._look_for_aliases(optimizer)
         if fresh and self._searches_left:
             self._searches_left -= 1
             self._search()
+
+    def _look_for_aliases(self, optimizer: Optimizer) -> None:
+        held = {one.data_ptr() for one in parameters(optimizer) if not one.requires_grad and one.numel()}
+        for candidate in self._candidates.values() if held else ():
+            if candidate.mark[2] in held:
+                candidate.alias = self._births.optimizer(id(optimizer))
 
     def _search(self) -> None:
         found = self._holders = look(self.session.frames)
@@ -261,6 +271,8 @@ class Unowned(Observer):
         birth, name = one.birth, one.name
         if one.plain:
             return "plain" if one.training and not one.alone and self._container(one)[0] else ""
+        if one.alias:
+            return "alias"
         if birth is not None and birth.in_forward:
             return "forward" if one.passing else "late"
         if one.alone:
@@ -333,7 +345,7 @@ class Unowned(Observer):
     def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
         first = found[0]
         place, _ = self._container(first) if why in _HELD else (self._unfrozen.get(first.key, ()), "")
-        made, birth = first.made, first.birth
+        made, birth = first.alias or first.made, first.birth
         names = [one.name or (f"{one.birth.kind}.{one.birth.name}" if one.birth else "") for one in found]
         self.session.emit(
             Unoptimized(

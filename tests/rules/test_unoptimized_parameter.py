@@ -240,6 +240,30 @@ BAD = {
                 return x * self.gain
         Net()(torch.randn(2, 4))
     """,
+    "the values of a state_dict in place of the parameters": """
+        m = mlp()
+        o = torch.optim.SGD(list(m.state_dict().values()), lr=0.1)  # <- unoptimized-parameter
+        for _ in range(6):
+            m.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "layers made in forward, and kept for the next one": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.out, self.by_size = mlp(), {}
+            def forward(self, x):
+                if x.shape[1] not in self.by_size:
+                    self.by_size[x.shape[1]] = nn.Linear(x.shape[1], 4)  # <- unoptimized-parameter
+                return self.out(self.by_size[x.shape[1]](x))
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for i in range(8):
+            o.zero_grad()
+            m(torch.randn(8, 3 + i % 2)).pow(2).mean().backward()
+            o.step()
+    """,
 }
 
 GOOD = {
@@ -473,6 +497,39 @@ def test_found(check: Callable[[str], Any], script: str) -> None:
 def test_silent(check: Callable[[str], Any], script: str) -> None:
     checked = check(MLP + dedent(script))
     assert not [one for one in checked.alarms if one["rule"] == "unoptimized-parameter"], checked.text
+
+
+def test_one_and_several_are_spoken_of_as_such(check: Callable[[str], Any]) -> None:
+    several = check(MLP + dedent(BAD["the values of a state_dict in place of the parameters"])).alarms[0]
+    assert "get a gradient in every step, but SGD was given no more than their values" in several["message"]
+    kept = check(MLP + dedent(BAD["layers made in forward, and kept for the next one"])).alarms[0]
+    assert "made after Adam" in kept["message"]
+
+
+def test_the_class_that_is_no_module_and_the_list_of_what_is_optimized(check: Callable[[str], Any]) -> None:
+    script = """
+        class Scale:
+            def __init__(self):
+                self.gain = nn.Parameter(torch.ones(4))
+            def __call__(self, x):
+                return x * self.gain
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale, self.out = Scale(), mlp()
+            def forward(self, x):
+                return self.out(self.scale(x))
+        m, head = M(), nn.Linear(2, 1)
+        given = list(m.parameters())
+        o = torch.optim.Adam(given)
+        for i in range(6):
+            o.zero_grad()
+            head(m(torch.randn(8, 4))).pow(2).mean().backward()
+            o.step()
+    """
+    hidden, left_out = sorted(check(MLP + dedent(script)).alarms, key=lambda one: one["line"])
+    assert hidden["help"].startswith("derive the class of `m.scale` from nn.Module")
+    assert "its parameters are put together here" in [text for _, text in left_out["related"]]
 
 
 def loud(checked: Any) -> set[int]:

@@ -132,10 +132,16 @@ def _never(event: Unreached) -> str:
 
 
 def _lost(used: Stack) -> Stack:
-    """The frames from the line that assigns a result to a variable which nothing reads; empty where it is read."""
+    """The frames from the line that assigns a result to a variable which nothing reads; empty where it is read.
+
+    What is computed in a module goes into what that returns, whatever lies between.
+    """
     for depth, site in enumerate(used):
-        if not isinstance(source.statement(site.path, site.line, site.column), ast.Return):
-            return used[depth:] if source.never_read(site) else ()
+        if source.never_read(site):
+            return used[depth:]
+        found = source.statement(site.path, site.line, site.column)
+        if not isinstance(found, ast.Return) and not (isinstance(found, ast.Assign) and site.in_module_call):
+            return ()
     return ()
 
 

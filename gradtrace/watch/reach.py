@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from gradtrace.model import source
 from gradtrace.model.events import Cut, Unreached
 from gradtrace.model.site import Stack
 from gradtrace.watch import walk
@@ -42,6 +43,13 @@ _FEW = 8
 #: calls that take in parameters and give several tensors
 _SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
 _COPYING = (torch.tensor, torch.as_tensor)
+#: make no node under no_grad, and give what requires grad all the same
+_VIEWING = tuple(
+    getattr(home, name)
+    for home in (torch, Tensor)
+    for name in "expand expand_as flatten narrow permute reshape select squeeze t transpose unsqueeze view".split()
+    if hasattr(home, name)
+)
 #: cuts by which a value leaves torch: as often for a log as for a loss
 _NUMBERS = {
     Tensor.item: "item()",
@@ -114,6 +122,7 @@ class Reach(Observer):
         return {
             **dict.fromkeys(_SEVERAL, self._several),
             **dict.fromkeys(_COPYING, self._copied),
+            **dict.fromkeys((*_VIEWING, Tensor.__getitem__), self._viewed),
             **dict.fromkeys(_NUMBERS, self._leaves_torch),
         }
 
@@ -144,6 +153,12 @@ class Reach(Observer):
         if self._watching():
             self._note_inputs(call, call.inputs)
 
+    def _viewed(self, call: TorchCall) -> None:
+        if self._suspects and not torch.is_grad_enabled() and self._watching():
+            stack = self.session.frames.stack(call.frame)
+            if any(site.in_module_call for site in stack):  # elsewhere it is looked at
+                self._note_inputs(call, tensors_in(call.args[:1]))
+
     def _copied(self, call: TorchCall) -> None:
         if self._suspects:
             given = next((tensor for tensor in tensors_in(call.args[:1]) if tensor.requires_grad), None)
@@ -154,7 +169,8 @@ class Reach(Observer):
 
     def _leaves_torch(self, call: TorchCall) -> None:
         suspect = self._suspects.get(id(call.args[0]))
-        if suspect is not None and suspect.number is None and not suspect.is_gone:
+        fresh = suspect is not None and (suspect.number is None or source.shows(suspect.number.stack[0]))
+        if suspect is not None and fresh and not suspect.is_gone:
             suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
         elif suspect is None and self._suspects and call.args[0].requires_grad and type(call.out) in (float, int):
             self._leaves_as_number(call, call.out)

@@ -80,7 +80,12 @@ def roots_of(tensors: Sequence[Any]) -> list[Any]:
 def _node(tensor: torch.Tensor) -> Any:
     if not tensor.requires_grad:
         return None
-    return tensor.grad_fn if tensor.grad_fn is not None else torch.autograd.graph.get_gradient_edge(tensor).node
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn
+    try:
+        return torch.autograd.graph.get_gradient_edge(tensor).node
+    except AssertionError:  # a view made under no_grad: no node is its own
+        return None
 
 
 def visit(roots: Iterable[Any]) -> Visit:

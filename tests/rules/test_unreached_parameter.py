@@ -219,6 +219,61 @@ BAD = {
             dec(enc(torch.randn(8, 4))).pow(2).mean().backward()
             o.step()
     """,
+    "a view of a prompt, taken with gradients off": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.prompt = nn.Parameter(torch.randn(2, 4))
+                self.out = mlp()
+            def forward(self, x):
+                with torch.no_grad():  # <- unreached-parameter
+                    x = torch.cat([self.prompt.expand(2, 4), x])
+                return self.out(x)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "numbers of a parameter, that are printed as well": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.weights = mlp(), nn.Parameter(torch.ones(2))
+            def forward(self, x):
+                return sum(w * y for w, y in zip(self.weights.tolist(), self.net(x).unbind(1)))  # <- unreached-parameter
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+            print(m.weights.tolist())
+    """,
+    "the result of a module that computes in several lines, overwritten": """
+        class Pool(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.score = nn.Linear(4, 1)
+            def forward(self, h):
+                weights = self.score(h).softmax(0)
+                return (weights * h).sum(0)
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.pool, self.out = Pool(), mlp()
+            def forward(self, x):
+                pooled = self.pool(x)  # <- unreached-parameter
+                pooled = x[-1]
+                return self.out(pooled)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
 }
 
 GOOD = {
@@ -385,6 +440,16 @@ GOOD = {
             og.zero_grad()
             (-d(f).mean()).backward()
             og.step()
+    """,
+    "weights that are only looked at": """
+        m = nn.ModuleDict({"used": mlp(), "spare": mlp()})
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m["used"](torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+            with torch.no_grad():
+                print([p.view(-1)[0].item() for p in m.parameters()])
     """,
 }
 

@@ -114,7 +114,7 @@ def _named(report: Report, shell: Any) -> Report:
         if told is None:
             return found
         linecache.cache[told[1]] = linecache.cache[found.path]
-        return replace(found, path=told[1])
+        return found._replace(path=told[1])
 
     def finding(found: Finding) -> Finding:
         related = tuple(Related(site(one.site), one.message) for one in found.related)

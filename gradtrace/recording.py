@@ -94,7 +94,7 @@ class Recorder:
         number = self._numbers.get(stack)
         if number is None:
             number = self._numbers[stack] = len(self._numbers) + 1
-            self._line({"stack": number, "sites": [self._plain(site) for site in stack]})
+            self._line({"stack": number, "sites": [site.plain() for site in stack]})
         return number
 
     def _fail(self, error: OSError) -> NoReturn:

@@ -98,7 +98,7 @@ class _Sites:
     @staticmethod
     def _site(site: Site) -> dict[str, Any]:
         columns = {name: at + 1 for name in _COLUMNS if (at := getattr(site, name)) is not None}
-        return _plain(site) | columns | {"path": _typed(site.path), "text": source.line_text(site.path, site.line)}
+        return site.plain() | columns | {"path": _typed(site.path), "text": source.line_text(site.path, site.line)}
 
 
 def _graph(graph: Graph, sites: _Sites) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
 
 
 def _read_site(plain: Mapping[str, Any]) -> Site:
-    values = {one.name: plain.get(one.name, one.default) for one in fields(Site)}
+    values = {name: plain.get(name, Site._field_defaults.get(name)) for name in Site._fields}
     values |= {name: values[name] - 1 for name in _COLUMNS if values[name] is not None}
     path = plain["path"]
     return Site(**{**values, "path": path if path.startswith("<") else os.path.abspath(path)})

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(NamedTuple):
     """One frame of the user's code: the expression being evaluated in it.
 
     `line` and `end_line` count from 1; `column` and `end_column` count characters from 0, as Python's own tracebacks
-    do, and are None where the interpreter does not tell them (Python 3.10).
+    do, and are None where the interpreter does not tell them (Python 3.10). A tuple, since places are looked up at every
+    call.
     """
 
     path: str
@@ -23,14 +22,19 @@ class Site:
     #: the frame was entered through `nn.Module.__call__`: it is a `forward`
     in_module_call: bool = False
 
-    def __hash__(self) -> int:
-        """Of what nearly always tells sites apart: they are looked up at every call."""
-        return hash((self.path, self.line, self.column))
-
     @property
     def place(self) -> tuple[str, int]:
         """File and line, to compare places."""
         return self.path, self.line
+
+    def plain(self) -> dict[str, Any]:
+        """The fields that differ from their defaults."""
+        told = zip(self._fields, self, strict=True)
+        return {
+            name: value
+            for name, value in told
+            if name not in self._field_defaults or value != self._field_defaults[name]
+        }
 
 
 #: The user's frames at one moment, innermost first; library frames are left out.

@@ -12,7 +12,6 @@ import linecache
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias, TypeGuard
 
@@ -236,7 +235,7 @@ def round_trips(site: Site) -> frozenset[str]:
     if around is None or found is None:
         return frozenset()
     later = [node for node in ast.walk(around) if isinstance(node, ast.stmt) and node.lineno >= found.lineno]
-    return reads(site) & frozenset().union(*(bound(replace(site, line=node.lineno, column=None)) for node in later))
+    return reads(site) & frozenset().union(*(bound(site._replace(line=node.lineno, column=None)) for node in later))
 
 
 def state_reads(site: Site) -> frozenset[str]:
@@ -246,7 +245,7 @@ def state_reads(site: Site) -> frozenset[str]:
     names = reads(site)
     state, containers = _state(site.path)
     for earlier in _function_statements(site):
-        at = replace(site, line=earlier.lineno, column=None)
+        at = site._replace(line=earlier.lineno, column=None)
         if (
             isinstance(earlier, ast.Assign)
             and found is not None
@@ -266,7 +265,7 @@ def stored(site: Site, attributes: Collection[str]) -> int | None:
     if made & set(attributes):
         return found.lineno
     for later in _function_statements(site):
-        at = replace(site, line=later.lineno, column=None)
+        at = site._replace(line=later.lineno, column=None)
         if later.lineno > found.lineno and bound(at) & set(attributes) and reads(at) & made:
             return later.lineno
     return None
@@ -281,7 +280,7 @@ def returned_by(site: Site) -> bool:
     made = bound(site)
     returns = (node for node in _function_statements(site) if isinstance(node, ast.Return))
     return isinstance(found, ast.Return) or any(
-        made & reads(replace(site, line=node.lineno, column=None)) for node in returns
+        made & reads(site._replace(line=node.lineno, column=None)) for node in returns
     )
 
 
@@ -626,7 +625,7 @@ def set_before(site: Site, name: str) -> int | None:
     lines = [
         node.lineno
         for node in before
-        if name in bound(replace(site, line=node.lineno, column=None)) and not _graded(node.value)
+        if name in bound(site._replace(line=node.lineno, column=None)) and not _graded(node.value)
     ]
     return max(lines, default=None)
 

@@ -47,9 +47,9 @@ class Judge:
     def see(self, event: Event) -> None:
         self._calls += isinstance(event, Backward)
         self._steps += isinstance(event, Step)
-        error = getattr(event, "error", None)
         for rule in self._hearing[type(event)]:
             for finding in rule.see(event):
+                error = getattr(event, "error", None)
                 self._add(replace(finding, level=self._level(rule, finding), error=error))
 
     def explains(self, exception: str | None, among: Iterable[Finding] | None = None) -> bool:

@@ -85,12 +85,12 @@ class ClearedGrad(Rule):
 
     def __init__(self) -> None:
         self._of: dict[int, _Optimizer] = {}
-        #: the places that steps came through
-        self._ran: set[tuple[str, int]] = set()
+        #: where steps came from
+        self._ran: set[Stack] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Fed):
-            self._ran.update(site.place for site in event.stack)
+            self._ran.add(event.stack)
             if event.error is not None:
                 return self._starved(_Seen(turns=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
@@ -102,28 +102,31 @@ class ClearedGrad(Rule):
 
     def _count(self, of: _Optimizer, step: Fed) -> None:
         of.steps += 1
-        of.used.update({_line(one) for one in step.given})
         fed = {_line(one) for one in step.given}
+        for line in fed:
+            of.used[line] += 1
+        thinned = self._note_losses(of, step, fed) if step.lost else 0
+        if len(fed) != 1 or any(one.replaced for one in step.given):
+            return
+        # how many calls make up one step, with and without a loss
+        if not thinned:
+            of.sizes[len(step.given)] += 1
+        elif len(of.cut) < _CANDIDATES:
+            of.cut.append((thinned, len(step.given), step))
+
+    def _note_losses(self, of: _Optimizer, step: Fed, fed: set[_Line]) -> int:
+        """How many calls of the lines that fed the step were lost before it."""
         lost = [one for one in step.lost if not one.taken and not one.read]
         wasted = [one for one in lost if not one.checked and not one.elsewhere]
+        thinned = [one for one in wasted if _line(one) in fed]
         if step.empty:
             _note(of.starved, lost, step)
             _note(of.robbed, [one for one in step.lost if one.taken and not one.read], step)
         elif step.given and not any(one.replaced for one in step.given):
-            _note(of.thinned, [one for one in wasted if _line(one) in fed], step)
-            _note(
-                of.dropped, [one for one in wasted if _line(one) not in fed and not one.foreign and not one.heard], step
-            )
-            self._measure(of, step, [one for one in wasted if _line(one) in fed], fed)
-
-    def _measure(self, of: _Optimizer, step: Fed, lost: list[Given], fed: set[_Line]) -> None:
-        """How many calls make up one step, with and without a loss."""
-        if len(fed) != 1:
-            return
-        if not lost:
-            of.sizes[len(step.given)] += 1
-        elif len(of.cut) < _CANDIDATES:
-            of.cut.append((len(lost), len(step.given), step))
+            dropped = [one for one in wasted if _line(one) not in fed and not one.foreign and not one.heard]
+            _note(of.thinned, thinned, step)
+            _note(of.dropped, dropped, step)
+        return len(thinned)
 
     def _judge(self, of: _Optimizer) -> Iterable[Finding]:
         for seen in of.starved.values():
@@ -223,7 +226,8 @@ class ClearedGrad(Rule):
     def _level(self, stack: Stack) -> Level:
         """A step whose turn did not come in this run may be that of this optimizer."""
         later = ((site.path, line) for site in stack for line in source.conditional(site, ("step",)))
-        return self.level if self._ran.issuperset(later) else Level.NOTE
+        ran = {site.place for stack in self._ran for site in stack}
+        return self.level if ran.issuperset(later) else Level.NOTE
 
 
 def _line(one: Given) -> _Line:

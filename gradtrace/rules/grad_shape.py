@@ -19,7 +19,6 @@ The finding is at the call, or at the `return` of the Function's backward.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from gradtrace.model import source
 from gradtrace.model.events import Event, Misfit
@@ -112,11 +111,11 @@ def _returning(event: Misfit) -> tuple[Stack, str]:
     # inputs that are no tensors are not counted
     tensors = [part for part in parts if part != "None"]
     name = tensors[event.index] if event.kind == "function" and event.index < len(tensors) else ""
-    return (replace(site, line=line),), name
+    return (site._replace(line=line),), name
 
 
 def _assignment(place: Stack, name: str) -> Stack:
     if not place or not name.isidentifier():
         return ()
     line = source.assigned_at(place[0].path, place[0].line, name)
-    return (replace(place[0], line=line),) if line else ()
+    return (place[0]._replace(line=line),) if line else ()

@@ -18,7 +18,6 @@ The finding is at the operation that cut the path.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Cut, Event, Step
@@ -122,7 +121,7 @@ class NoGraph(Rule):
     def _unasked(self, event: Backward, stack: Stack, name: str) -> list[Finding]:
         line = source.set_before(stack[0], name)
         return self.finding(
-            (replace(stack[0], line=line), *stack[1:]) if line else stack,
+            (stack[0]._replace(line=line), *stack[1:]) if line else stack,
             f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
             f"make it with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
             (
@@ -144,7 +143,7 @@ def _place(cut: Cut) -> Stack:
 
 
 def _at(site: Site, line: int) -> Site:
-    return replace(site, line=line, column=None, end_line=None, end_column=None)
+    return site._replace(line=line, column=None, end_line=None, end_column=None)
 
 
 def _mend(cut: Cut) -> str:

@@ -45,8 +45,7 @@ class RepeatedBackward(Rule):
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Step):
-            used = {one.call for use in event.uses for one in use.contributions}
-            return [finding for number in used & self._pending.keys() for finding in self._pending.pop(number)]
+            return self._used(event) if self._pending else []
         if not isinstance(event, Backward) or not event.repeated:
             return []
         found = self._found(event)
@@ -56,6 +55,10 @@ class RepeatedBackward(Rule):
         if len(self._pending) > _PENDING:
             self._pending.popitem(last=False)
         return []
+
+    def _used(self, event: Step) -> list[Finding]:
+        used = {one.call for use in event.uses for one in use.contributions}
+        return [finding for number in used & self._pending.keys() for finding in self._pending.pop(number)]
 
     def _found(self, event: Backward) -> list[Finding]:
         names = ", ".join(f"`{name}`" for name in event.repeated[:2])

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TypeGuard
 
 from gradtrace.model import source
@@ -52,7 +51,8 @@ class StaleGrad(Rule):
             return self._still_moved(event)
         if not isinstance(event, Step):
             return []
-        for use in sorted(event.uses, key=lambda use: -use.count):
+        sums = [use for use in event.uses if len(use.contributions) > 1]
+        for use in sorted(sums, key=lambda use: -use.count):
             found = self._from_before_the_loop(event, use) or self._used_before(event, use)
             if found:
                 return found
@@ -78,7 +78,7 @@ class StaleGrad(Rule):
         before = "evaluation of the closure" if step.evaluations > 1 else "step"
         each_time = use.used_stack == step.stack
         return self.finding(
-            (replace(last[0], line=uncalled),) if uncalled else last,
+            (last[0]._replace(line=uncalled),) if uncalled else last,
             f"{who} uses a sum of {len(use.contributions)} backward calls in the gradient of {_names(use)}, of which "
             f"{use.used} had been used by an earlier {before}: nothing cleared it in between",
             "call it: zero_grad() with parentheses" if uncalled else _clearing(step, use, name, len(fresh)),

@@ -66,12 +66,12 @@ class UnneededRetain(Rule):
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}
-        #: the places that backward calls came through
-        self._ran: set[tuple[str, int]] = set()
+        #: where backward calls came from
+        self._ran: set[Stack] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Backward):
-            self._ran.update(site.place for site in event.stack)
+            self._ran.add(event.stack)
             self._follow(event)
         elif isinstance(event, Step):
             for line in self._lines.values():
@@ -118,7 +118,8 @@ class UnneededRetain(Rule):
     def _level(self, site: Site) -> Level:
         """A call that did not come about in this run may need the graph in another."""
         later = ((site.path, line) for line in source.conditional(site, ("backward", "grad")))
-        return self.level if self._ran.issuperset(later) else Level.NOTE
+        ran = {site.place for stack in self._ran for site in stack}
+        return self.level if ran.issuperset(later) else Level.NOTE
 
 
 def _knows_the_last(site: Site) -> bool:

@@ -134,4 +134,4 @@ def site_of(frame: FrameType, at: int | None = None) -> Site:
 
 
 def _as_module_call(site: Site) -> Site:
-    return Site(site.path, site.line, site.function, site.column, site.end_line, site.end_column, in_module_call=True)
+    return site._replace(in_module_call=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -338,7 +337,7 @@ class Unowned(Observer):
 
     def _tell_passing(self, stack: Stack, one: _Passing) -> None:
         line = source.called_around(stack[0], "Parameter")
-        born = stack if line is None else (replace(stack[0], line=line, column=None, end_column=None), *stack[1:])
+        born = stack if line is None else (stack[0]._replace(line=line, column=None, end_column=None), *stack[1:])
         kind, where = (one.made.kind, one.made.stack) if one.made else ("", ())
         self.session.emit(Unoptimized("forward", (), 1, one.turns, born, "", (), "", kind, where, one.backward))
 

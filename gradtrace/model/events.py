@@ -33,7 +33,7 @@ class Cut:
     shape: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Contribution:
     """One backward call that accumulated into a leaf's .grad. `call` is its number."""
 
@@ -100,7 +100,7 @@ class Reentry:
         return bool(self.built) and self.rerun == len(self.built)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Backward:
     """One call of `backward()` or `autograd.grad()`, after it ended."""
 
@@ -133,8 +133,24 @@ class Backward:
     #: requires_grad=True)`
     rewrapped: tuple[Cut, ...] = ()
 
+    @property
+    def ordinary(self) -> bool:
+        """Whether there is nothing to it: one of its place tells as much as many."""
+        return not (
+            self.retain_graph
+            or self.create_graph
+            or self.error
+            or self.reentries
+            or self.entered
+            or self.held
+            or self.repeated
+            or self.cuts
+            or self.suspects
+            or self.rewrapped
+        )
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Use:
     """Leaves whose .grad holds the sum of the same backward calls at a step."""
 
@@ -148,7 +164,7 @@ class Use:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """A step of an optimizer, or a hand-written update of one leaf (`optimizer` is empty then), after it ended."""
 
@@ -162,6 +178,14 @@ class Step:
     evaluations: int = 0
     #: numbers of retaining calls whose graph was still alive
     held: tuple[int, ...] = ()
+
+    @property
+    def ordinary(self) -> bool:
+        """Whether there is nothing to it, each gradient coming from one call alone: one of its place tells as much as
+        many."""
+        if not self.optimizer or not self.uses or self.evaluations or self.held:
+            return False
+        return all(len(use.contributions) == 1 and not use.used for use in self.uses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -492,7 +516,7 @@ class MixedBatch:
     result: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Given:
     """What one backward call added to the gradients of one optimizer's leaves, as seen from that optimizer."""
 
@@ -526,7 +550,7 @@ class Given:
     elsewhere: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Fed:
     """An optimizer made a step: which backward calls its gradients came from, and which had been cleared unused."""
 
@@ -545,6 +569,8 @@ class Fed:
     empty: bool = False
     #: backward calls since its last step
     calls: int = 0
+    #: how many steps in a row this tells of: those that are fed alike are told of once more when that ends
+    times: int = 1
     #: there was no step: a GradScaler raised this error because it found no gradients to unscale
     error: str | None = None
 

@@ -13,6 +13,7 @@ from typing import Any
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Unjudged
 from gradtrace.model.manual import Manual, read
+from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 
 
@@ -43,14 +44,28 @@ class Judge:
                 self._hearing[kind].append(rule)
         self._findings: dict[tuple[str, str, int], Finding] = {}
         self._calls = self._steps = 0
+        #: the ordinary backward calls and steps since the last other one, by place
+        self._ordinary: set[tuple[type[Any], Stack]] = set()
 
     def see(self, event: Event) -> None:
-        self._calls += isinstance(event, Backward)
-        self._steps += isinstance(event, Step)
+        if isinstance(event, (Backward, Step)) and self._is_known(event):
+            return
         for rule in self._hearing[type(event)]:
             for finding in rule.see(event):
                 error = getattr(event, "error", None)
                 self._add(replace(finding, level=self._level(rule, finding), error=error))
+
+    def _is_known(self, event: Backward | Step) -> bool:
+        """Counts it; whether rules have just heard of one that tells as much."""
+        kind = type(event)
+        self._calls += kind is Backward
+        self._steps += kind is Step
+        if not event.ordinary:
+            self._ordinary.clear()
+            return False
+        known = (kind, event.stack) in self._ordinary
+        self._ordinary.add((kind, event.stack))
+        return known
 
     def explains(self, exception: str | None, among: Iterable[Finding] | None = None) -> bool:
         """Whether a finding, of all or `among` these, is about this exception ("RuntimeError: message")."""

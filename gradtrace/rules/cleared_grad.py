@@ -101,16 +101,16 @@ class ClearedGrad(Rule):
         return []
 
     def _count(self, of: _Optimizer, step: Fed) -> None:
-        of.steps += 1
+        of.steps += step.times
         fed = {_line(one) for one in step.given}
         for line in fed:
-            of.used[line] += 1
+            of.used[line] += step.times
         thinned = self._note_losses(of, step, fed) if step.lost else 0
         if len(fed) != 1 or any(one.replaced for one in step.given):
             return
         # how many calls make up one step, with and without a loss
         if not thinned:
-            of.sizes[len(step.given)] += 1
+            of.sizes[len(step.given)] += step.times
         elif len(of.cut) < _CANDIDATES:
             of.cut.append((thinned, len(step.given), step))
 

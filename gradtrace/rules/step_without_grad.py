@@ -65,7 +65,7 @@ class StepWithoutGrad(Rule):
 
     def _count(self, step: Fed) -> None:
         line = self._lines.setdefault((step.key, step.stack), _Line())
-        line.steps += 1
+        line.steps += step.times
         line.again += bool(step.again)
         # what was cleared before the step is another fault; without any backward call a schedule may be tried out
         line.empty += step.empty and not step.lost

@@ -121,7 +121,8 @@ class BackwardCall:
 
     def _note_cuts(self, tensors: Sequence[Any]) -> None:
         cuts = self._calls.cuts
-        self._cuts = cuts.behind([one for one in tensors if not getattr(one, "requires_grad", True)])
+        cut_off = [one for one in tensors if not getattr(one, "requires_grad", True)]
+        self._cuts = cuts.behind(cut_off) if cut_off else ()
         self._suspects = cuts.suspects() if self.root_node < 0 and not self._cuts else ()
         self._rewrapped = cuts.rewrapped(self._visit.leaves) if self._visit.leaves and self._visit.whole else ()
 
@@ -133,6 +134,11 @@ class BackwardCall:
     def nodes(self) -> Sequence[Any]:
         """The nodes that the call runs through, as far as they were walked."""
         return list(self._visit.nodes)
+
+    @cached_property
+    def kinds(self) -> frozenset[type]:
+        """The types of these nodes."""
+        return frozenset(map(type, self._visit.nodes))
 
     @property
     def users(self) -> dict[Any, Any]:
@@ -151,8 +157,9 @@ class BackwardCall:
 
     def _mark(self) -> None:
         visit, session = self._visit, self._session
-        self.entered = {mark.call for mark in visit.kept} | {mark.call for _, _, mark in visit.old}
-        self.entered |= self._calls.created_at(visit.nodes)
+        self.entered = self._calls.created_at(visit.nodes)
+        if visit.kept or visit.old:
+            self.entered.update(mark.call for mark in (*visit.kept, *(mark for _, _, mark in visit.old)))
         if not visit.whole:
             self.entered |= set(self.held)
         mark = walk.Mark(self.number, self.request, self.stack, self.root, self.retain, self.start)
@@ -169,7 +176,8 @@ class BackwardCall:
         for tensor, leaf in known:
             if leaf.updated:
                 self._calls.update(tensor, leaf)
-            self._session.gradients.before_backward(tensor, leaf)
+            if leaf.contributions:
+                self._session.gradients.before_backward(tensor, leaf)
         self._known = known
 
     def finish(self, error: BaseException | None) -> None:
@@ -210,12 +218,13 @@ class BackwardCall:
         )
         repeated: list[str] = []
         earlier: Stack = ()
-        for tensor, leaf in self._known:
-            before = [one for one in leaf.contributions[leaf.used :] if _same_root(one, own)]
+        for _, leaf in self._known:
+            unused = leaf.contributions[leaf.used :] if leaf.contributions else ()
+            before = [one for one in unused if _same_root(one, own)] if unused else ()
             if before and not self.with_gradient and not before[-1].with_gradient and self.root_node >= 0:
                 repeated.append(leaf.name)
                 earlier = before[-1].stack
-            self._session.gradients.after_backward(tensor, leaf, own)
+        self._session.gradients.after_backward(self._known, own)
         return tuple(repeated), earlier
 
 

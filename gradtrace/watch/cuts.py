@@ -100,8 +100,9 @@ class Cuts(Observer):
     def rewrapped(self, leaves: Sequence[torch.Tensor]) -> tuple[Cut, ...]:
         """What cut the paths behind leaves that were made of what was left; empty where one of them is a leaf in its
         own right."""
-        if any(isinstance(leaf, torch.nn.Parameter) for leaf in leaves) or self.session.owners(leaves):
-            return ()
+        for leaf in leaves:
+            if isinstance(leaf, torch.nn.Parameter) or self.session.owned(leaf):
+                return ()
         found = [self.of(leaf) or self._alias(leaf) for leaf in leaves]
         return tuple(cut for cuts in found for cut in cuts)[:_FEW] if all(found) else ()
 

@@ -6,15 +6,14 @@ version as after the last step is a used gradient; one that is None, or all zero
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 
 from gradtrace.model.events import Contribution, Use
 from gradtrace.model.site import Stack
+from gradtrace.watch.history import Longer
 
-#: contributions remembered for one leaf: a gradient that nobody ever clears must not grow the memory
-_MOST = 64
 #: names given in one event
 _NAMES = 6
 
@@ -22,12 +21,12 @@ _NAMES = 6
 class Leaf:
     """The state of one leaf's gradient."""
 
-    __slots__ = "contributions data grad_read moved name named seen updated used used_stack".split()
+    __slots__ = "contributions grad_read moved name named seen updated used used_stack".split()
 
     def __init__(self, name: str | None, shape: list[int]) -> None:
         self.named = name is not None
         self.name = name or f"a leaf of shape {shape}"
-        self.contributions: list[Contribution] = []
+        self.contributions: tuple[Contribution, ...] = ()
         #: how many of the contributions a step has used, and where
         self.used = 0
         self.used_stack: Stack = ()
@@ -35,14 +34,13 @@ class Leaf:
         self.seen: tuple[int, int] | None = None
         #: the user's code has read .grad since the last backward call
         self.grad_read = False
-        #: where its values lie, and where the user's code has written to them through an alias
-        self.data = 0
+        #: where the user's code has written to its values through an alias
         self.updated: Stack = ()
         #: `used` and `used_stack` before an update by hand that may still be taken back
         self.moved: tuple[int, Stack] | None = None
 
     def clear(self) -> None:
-        self.contributions.clear()
+        self.contributions = ()
         self.used = 0
         self.moved = None
         # a new gradient may come to lie at the old one's address
@@ -68,10 +66,11 @@ class Gradients:
     def add(self, tensor: torch.Tensor, name: str | None) -> None:
         self._leaves[id(tensor)] = Leaf(name, list(tensor.shape))
 
-    def read(self, leaf: Leaf) -> None:
+    def read(self, tensor: torch.Tensor, leaf: Leaf) -> None:
         """The user's code read the leaf's .grad."""
         leaf.grad_read = True
-        self._reading[leaf.data] = leaf
+        if tensor.layout is torch.strided:
+            self._reading[tensor.data_ptr()] = leaf
 
     def alias_of(self, tensor: torch.Tensor) -> Leaf | None:
         """The leaf whose .grad was read, or that was updated by hand, and whose values `tensor` shares."""
@@ -80,13 +79,14 @@ class Gradients:
         where = tensor.data_ptr()
         return self._reading.get(where) or self._moved.get(where)
 
-    def move(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> None:
+    def move(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> tuple[Use, ...]:
         """An update by hand of what an optimizer holds: an attack on the weights, which is taken back before the step."""
         before = leaf.moved or (leaf.used, leaf.used_stack)
-        self.mark_used([tensor], stack)
-        leaf.moved = before
+        uses = self.use([tensor], stack)
+        leaf.moved = before if leaf.contributions else None
         if tensor.layout is torch.strided:
             self._moved[tensor.data_ptr()] = leaf
+        return uses
 
     def take_back(self, leaf: Leaf) -> None:
         """The values that were there before an update by hand are put back: it has used no gradient."""
@@ -116,44 +116,42 @@ class Gradients:
         if leaf.contributions and _cleared(tensor.grad, leaf):
             leaf.clear()
 
-    def after_backward(self, tensor: torch.Tensor, leaf: Leaf, contribution: Contribution) -> None:
-        grad = tensor.grad
-        if grad is None or _seen(grad) == leaf.seen:
-            return
-        leaf.seen = _seen(grad)
-        leaf.grad_read = False
-        self._reading.pop(leaf.data, None)
-        leaf.data = 0 if tensor.layout is not torch.strided else tensor.data_ptr()
-        leaf.contributions.append(contribution)
-        if len(leaf.contributions) > _MOST:
-            del leaf.contributions[1]
-            leaf.used = max(leaf.used - 1, min(leaf.used, 1))
-
-    def uses(self, tensors: Iterable[torch.Tensor]) -> tuple[Use, ...]:
-        """What the gradients of these leaves are made of at a step, leaves with the same history in one `Use`."""
-        groups: dict[tuple[tuple[int, ...], int], list[Leaf]] = {}
-        for tensor in tensors:
-            leaf = self.known(tensor)
-            if leaf is None or tensor.grad is None or not leaf.contributions:
+    def after_backward(self, leaves: Sequence[tuple[torch.Tensor, Leaf]], contribution: Contribution) -> None:
+        """A backward call ran through to these leaves."""
+        longer = Longer(contribution)
+        if self._reading:
+            reached = {id(leaf) for _, leaf in leaves}
+            self._reading = {where: leaf for where, leaf in self._reading.items() if id(leaf) not in reached}
+        for tensor, leaf in leaves:
+            grad = tensor.grad
+            if grad is None or (seen := _seen(grad)) == leaf.seen:
                 continue
-            if len(leaf.contributions) > 1 and _cleared(tensor.grad, leaf):
-                leaf.clear()
-                continue
-            key = tuple(one.call for one in leaf.contributions), leaf.used
-            groups.setdefault(key, []).append(leaf)
-        return tuple(_use(leaves) for leaves in groups.values())
+            leaf.seen = seen
+            leaf.grad_read = False
+            before = leaf.contributions
+            leaf.contributions = longer(before)
+            if len(leaf.contributions) == len(before):
+                leaf.used = max(leaf.used - 1, min(leaf.used, 1))
 
-    def mark_used(self, tensors: Iterable[torch.Tensor], stack: Stack) -> None:
-        """A step used these gradients as they are now."""
+    def use(self, tensors: Iterable[torch.Tensor], stack: Stack) -> tuple[Use, ...]:
+        """A step uses these gradients as they are now: what they are made of, leaves with the same history in one
+        `Use`."""
+        groups: dict[tuple[int, int], list[Leaf]] = {}
         for tensor in tensors:
             leaf = self.known(tensor)
             if leaf is None:
                 continue
-            if tensor.grad is None:
+            grad = tensor.grad
+            if grad is None or (len(leaf.contributions) > 1 and _cleared(grad, leaf)):
                 leaf.clear()
             elif leaf.contributions:
+                leaf.seen = _seen(grad)
+                groups.setdefault((id(leaf.contributions), leaf.used), []).append(leaf)
+        uses = tuple(map(_use, groups.values()))
+        for leaves in groups.values():
+            for leaf in leaves:
                 leaf.used, leaf.used_stack, leaf.moved = len(leaf.contributions), stack, None
-                leaf.seen = _seen(tensor.grad)
+        return uses
 
 
 def _seen(grad: torch.Tensor) -> tuple[int, int]:
@@ -175,4 +173,4 @@ def _cleared(grad: torch.Tensor | None, leaf: Leaf) -> bool:
 def _use(leaves: list[Leaf]) -> Use:
     first = leaves[0]
     names = tuple(leaf.name for leaf in leaves[:_NAMES])
-    return Use(tuple(first.contributions), first.used, first.used_stack, names, len(leaves))
+    return Use(first.contributions, first.used, first.used_stack, names, len(leaves))

@@ -186,10 +186,10 @@ class HiddenWrites(Observer):
                 self._readings.append(reading)
 
     def _is_foreign(self, tensor: Tensor) -> bool:
-        memory = saved.memory(tensor)
-        if not memory or tensor.device.type != "cpu":
+        if not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_nested:
             return False
-        return memory in self._lent or not tensor.untyped_storage().resizable()
+        own = tensor.untyped_storage().resizable()
+        return (not own and saved.memory(tensor) > 0) or (bool(self._lent) and saved.memory(tensor) in self._lent)
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if self._writes:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import chain
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ import torch
 
 from gradtrace.model.events import Collected, Fed, Given, Unstepped
 from gradtrace.model.site import Stack
+from gradtrace.watch.history import Longer
 from gradtrace.watch.kinship import Kinship
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.reach import LOOKS, fingerprint
@@ -30,8 +33,8 @@ Tensor = torch.Tensor
 #: the optimizers that hold a leaf
 Group = frozenset[int]
 
-#: calls remembered for one leaf, calls whose loss is remembered for one optimizer, and calls whose inputs are known
-_MOST, _LOST, _INPUTS = 64, 64, 8
+#: calls whose loss is remembered for one optimizer, and calls whose inputs are known
+_LOST, _INPUTS = 64, 8
 #: names given in one event
 _NAMES = 4
 #: calls of one line whose graph is looked at for kinship, and calls after which a gradient counts as collected for ever
@@ -75,6 +78,17 @@ class Call:
         self.checked = False
         self.kinship: Kinship | None = None
 
+    def is_like(self, other: Call) -> bool:
+        """Whether it gave to the same leaves, of one group, and the same became of that."""
+        return (
+            len(self.reach) == 1
+            and self.stack == other.stack
+            and self.root == other.root
+            and self.reach == other.reach
+            and (self.read, self.input_read, self.heard, self.checked)
+            == (other.read, other.input_read, other.heard, other.checked)
+        )
+
 
 @dataclass(slots=True)
 class Purse:
@@ -82,7 +96,7 @@ class Purse:
 
     group: Group
     name: str
-    calls: list[Call] = field(default_factory=list)
+    calls: tuple[Call, ...] = ()
     #: calls summed, also those that are no longer remembered
     count: int = 0
     #: the gradient as last seen: id and version
@@ -100,14 +114,13 @@ class Purse:
     @property
     def fresh(self) -> bool:
         """No step has used some of it."""
-        group = self.group
-        return not all(not group.isdisjoint(call.taken) for call in self.calls)
+        return any(self.group.isdisjoint(call.taken) for call in self.calls)
 
     def spent(self, call: Call) -> bool:
         return not self.group.isdisjoint(call.taken)
 
     def empty(self) -> None:
-        self.calls.clear()
+        self.calls = ()
         self.count = 0
         self.seen = None
         self.read = False
@@ -129,6 +142,17 @@ class _Account:
     waiting: dict[tuple[Stack, str], tuple[Call, int, bool]] = field(default_factory=dict)
     #: steps of all optimizers at its first gradient
     since: int = 0
+    #: what was last told of a step, the only call that had fed it, and how many steps like it came after it
+    fed: Fed | None = None
+    source: Call | None = None
+    times: int = 0
+
+    def is_again(self, stack: Stack, calls: int, source: Call) -> bool:
+        """Whether a step is like the last one that was told of."""
+        fed = self.fed
+        if fed is None or self.source is None or fed.stack != stack or fed.calls != calls:
+            return False
+        return source.is_like(self.source)
 
 
 class Ledger(Observer):
@@ -145,7 +169,7 @@ class Ledger(Observer):
         self._accounts: defaultdict[int, _Account] = defaultdict(lambda: _Account(""))
         self._studied: defaultdict[tuple[Any, ...], list[Kinship]] = defaultdict(list)
         #: the call that runs, and the state of the gradients before it
-        self._before: list[tuple[Tensor, tuple[int, int] | None]] | None = None
+        self._before: list[tuple[Tensor, Group, tuple[int, int] | None]] | None = None
         self._current: Call | None = None
         self._last: Call | None = None
         self._hooked = False
@@ -173,19 +197,19 @@ class Ledger(Observer):
             return
         self._clips.close()
         self._aliases.clear()
-        self._before = [(leaf, state(leaf.grad)) for leaf in call.leaves]
+        group_of = self.session.owned_by
+        self._before = [(leaf, group_of(leaf), state(leaf.grad)) for leaf in call.leaves]
         self._current = own = Call(call.number, call.stack, call.root)
-        own.heard, self._hooked = self._hooked, False
-        groups = {id(leaf): self.session.owned_by(leaf) for leaf in call.leaves}
-        site = (call.stack, call.root, frozenset(groups.values()))
-        if len(set(groups.values())) > 1:
-            own.kinship = self._study(site, call.nodes, groups)
-        own.heard |= any(kind.__name__.startswith("BackwardHook") for kind in set(map(type, call.nodes[:_MOST])))
+        own.heard, self._hooked = self._hooked or any(map(_is_hook, call.kinds)), False
+        groups = {group for _, group, _ in self._before}
+        if len(groups) > 1:
+            own.kinship = self._study((call.stack, call.root, frozenset(groups)), call)
 
-    def _study(self, site: tuple[Any, ...], nodes: Sequence[Any], groups: dict[int, Group]) -> Kinship:
+    def _study(self, site: tuple[Any, ...], call: BackwardCall) -> Kinship:
         known = self._studied[site]
         if len(known) < _STUDIED:
-            known.append(Kinship.of(nodes, groups, self.session.trail.find))
+            groups = {id(leaf): self.session.owned_by(leaf) for leaf in call.leaves}
+            known.append(Kinship.of(call.nodes, groups, self.session.trail.find))
         return known[-1]
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
@@ -194,41 +218,35 @@ class Ledger(Observer):
         if own is None or before is None or error is not None:
             return
         self._last = own
-        found: dict[Group, list[str]] = {}
-        for leaf, was in before:
+        longer = Longer(own)
+        found: defaultdict[Group, list[str]] = defaultdict(list)
+        for leaf, group, was in before:
             now = state(leaf.grad)
             if now is None or now == was:
                 continue
-            purse = self._purse(leaf)
+            purse = self._purses.get(id(leaf)) or self._open(leaf, group)
             if purse is None:
                 self._remember_input(leaf, own)
                 continue
             if purse.calls and (was is None or purse.seen is None or was[0] != purse.seen[0]):
                 self._lose(purse, ())
+            purse.group = group
             purse.zeroed = False
             purse.seen = now
             purse.count += 1
-            purse.calls.append(own)
-            if len(purse.calls) > _MOST:
-                del purse.calls[1]
-            found.setdefault(purse.group, []).append(purse.name)
-            if not purse.group and not purse.written and purse.count in LOOKS:
+            purse.calls = longer(purse.calls)
+            found[group].append(purse.name)
+            if not group and not purse.written and purse.count in LOOKS:
                 purse.written = purse.mark != (mark := fingerprint(leaf)) and bool(purse.mark)
                 purse.mark = mark
         own.reach = {group: (tuple(names[:_NAMES]), len(names)) for group, names in found.items()}
         self._wait(own)
 
-    def _purse(self, leaf: Tensor) -> Purse | None:
-        purse = self._purses.get(id(leaf))
-        group = self.session.owned_by(leaf)
-        if purse is None:
-            if not group and not isinstance(leaf, torch.nn.Parameter):
-                return None
-            purse = self._purses[id(leaf)] = Purse(group, "")
-        purse.group = group
-        if not purse.name:
-            known = self.session.gradients.known(leaf)
-            purse.name = known.name if known is not None else ""
+    def _open(self, leaf: Tensor, group: Group) -> Purse | None:
+        if not group and not isinstance(leaf, torch.nn.Parameter):
+            return None
+        known = self.session.gradients.known(leaf)
+        purse = self._purses[id(leaf)] = Purse(group, known.name if known is not None else "")
         return purse
 
     def _remember_input(self, leaf: Tensor, call: Call) -> None:
@@ -377,8 +395,14 @@ class Ledger(Observer):
         found = self._found(parameters(optimizer), key)
         new = found.new
         lost = [one for number, one in account.lost.items() if number not in new and key not in one[0].taken]
-        self.session.emit(
-            Fed(
+        calls = self.session.backward_calls - account.calls
+        single = next(iter(new.values())) if len(new) == 1 and not found.stale and not lost else None
+        if single is not None and account.is_again(stack, calls, single):
+            account.times += 1
+        else:
+            self._tell_times(account)
+            account.source = single
+            account.fed = Fed(
                 optimizer=account.name,
                 key=key,
                 stack=stack,
@@ -387,12 +411,17 @@ class Ledger(Observer):
                 stale=found.stale,
                 again=account.stack if found.old and not new and not found.unknown else (),
                 empty=not (found.old or new or found.unknown),
-                calls=self.session.backward_calls - account.calls,
+                calls=calls,
             )
-        )
+            self.session.emit(account.fed)
         account.lost.clear()
         account.calls, account.stack = self.session.backward_calls, stack
         self._take(new.values(), (key,))
+
+    def _tell_times(self, account: _Account) -> None:
+        if account.fed is not None and account.times:
+            self.session.emit(replace(account.fed, times=account.times))
+            account.times = 0
 
     def crashed(self, error: BaseException, stack: Stack) -> None:
         """A GradScaler that finds no gradients fails, so that no step is seen."""
@@ -429,8 +458,9 @@ class Ledger(Observer):
             elif purse is None or (purse.zeroed and bool(grad.any())):
                 found.unknown = True
             elif not purse.zeroed:
-                found.add(purse, grad, key)
-                self._clips.used(purse)
+                found.add(purse, (id(grad), grad._version), key)
+                if purse.clip is not None:
+                    self._clips.used(purse)
         return found
 
     def _take(self, calls: Iterable[Call], keys: Iterable[int]) -> None:
@@ -439,10 +469,9 @@ class Ledger(Observer):
                 call.taken.setdefault(key, self.session.backward_calls)
 
     def _given(self, call: Call, key: int, cleared: Stack = (), elsewhere: bool = False) -> Given:
-        mine = {group for group in call.reach if key in group}
-        with_me = {other for group in mine for other in group}
-        others = {group for group in call.reach if group and key not in group and with_me.isdisjoint(group)}
-        foreign = frozenset(other for group in others for other in group)
+        mine = [group for group in call.reach if key in group]
+        others = [group for group in call.reach if group and all(map(group.isdisjoint, mine))]
+        foreign = frozenset(chain.from_iterable(others))
         names, count = self._names(call, mine)
         kin = call.kinship
         return Given(
@@ -475,6 +504,8 @@ class Ledger(Observer):
 
     def at_end(self) -> None:
         self._clips.close()
+        for account in self._accounts.values():
+            self._tell_times(account)
         stepped = {key for key, account in self._accounts.items() if account.steps}
         for key, account in self._accounts.items():
             if not account.steps and account.waiting:
@@ -525,20 +556,28 @@ class _Found:
         self.stale = False
         #: gradients of which we do not know where they come from
         self.unknown = False
+        #: what the last leaf held, and which of these calls are new
+        self._calls: tuple[Call, ...] = ()
+        self._unused: list[Call] = []
 
-    def add(self, purse: Purse, grad: Tensor, key: int) -> None:
-        new = [call for call in purse.calls if key not in call.taken]
-        now = state(grad)
-        if new:
-            for call in new:
-                self.new[call.number] = call
-            self.stale |= len(new) < len(purse.calls)
-        elif purse.calls and now == purse.seen:
-            self.old = True
-        else:
-            self.unknown = True
+    def add(self, purse: Purse, now: tuple[int, int], key: int) -> None:
+        if purse.calls is not self._calls:
+            self._calls = purse.calls
+            self._unused = [call for call in purse.calls if key not in call.taken]
+            self.new.update((call.number, call) for call in self._unused)
+            self.stale |= 0 < len(self._unused) < len(purse.calls)
+        if not self._unused:
+            known = bool(purse.calls) and now == purse.seen
+            self.old |= known
+            self.unknown |= not known
         purse.seen = now
 
 
 def state(grad: Tensor | None) -> tuple[int, int] | None:
     return None if grad is None else (id(grad), grad._version)
+
+
+@cache
+def _is_hook(kind: type) -> bool:
+    """Whether nodes of this type run full backward hooks of modules."""
+    return kind.__name__.startswith("BackwardHook")

@@ -20,8 +20,10 @@ Edge: TypeAlias = tuple[Any, Any, walk.Mark]
 def reentries(visit: walk.Visit, session: Session, failed: bool) -> tuple[Reentry, ...]:
     """The entries of a visit into old graphs. Where the call went well, views are passed over: they spoil nothing."""
     old = [edge for edge in visit.old if failed or not _is_view(edge[1])]
-    ancestry = _Ancestry(visit) if old else None
-    return tuple(_reentry(edge, ancestry, session, failed) for edge in islice(_distinct(old), _MOST) if ancestry)
+    if not old:
+        return ()
+    ancestry = _Ancestry(visit)
+    return tuple(_reentry(edge, ancestry, session, failed) for edge in islice(_distinct(old), _MOST))
 
 
 def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) -> Reentry:

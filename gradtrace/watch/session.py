@@ -164,13 +164,12 @@ class Session:
 
     def owned_by(self, leaf: torch.Tensor) -> frozenset[int]:
         """Keys of the living optimizers that own the leaf."""
-        keys = self._owners.get(id(leaf))
-        if not keys:
-            return frozenset()
         found = self._groups.get(id(leaf))
         if found is None:
-            found = frozenset(key for key in keys if self._optimizers[key][1]() is not None)
-            self._groups[id(leaf)] = found
+            keys = self._owners.get(id(leaf))
+            if not keys:
+                return frozenset()
+            found = self._groups[id(leaf)] = frozenset(key for key in keys if self._optimizers[key][1]() is not None)
         return found
 
     def owned(self, leaf: torch.Tensor) -> bool:
@@ -182,7 +181,10 @@ class Session:
         return bool(self._owners.get(key))
 
     def owners(self, leaves: Iterable[torch.Tensor]) -> frozenset[int]:
-        return frozenset(key for leaf in leaves for key in self._owners.get(id(leaf), ()))
+        found: set[int] = set()
+        for leaf in leaves:
+            found.update(self._owners.get(id(leaf), ()))
+        return frozenset(found)
 
     def retains(self, mark: Mark) -> None:
         """The graph of this backward call is kept by an option."""
@@ -190,6 +192,8 @@ class Session:
 
     def held(self) -> tuple[int, ...]:
         """Numbers of retaining calls whose graph is alive now."""
+        if not self._retaining:
+            return ()
         alive = [(ref, mark.call) for ref in self._retaining if (mark := ref()) is not None]
         if len(alive) < len(self._retaining):
             self._retaining = deque((ref for ref, _ in alive), maxlen=_RECENT)
@@ -205,14 +209,16 @@ class Session:
 
     def leaves(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> list[tuple[torch.Tensor, Leaf]]:
         """The state of each leaf; leaves met for the first time get their names from the running frames."""
-        fresh = [tensor for tensor in tensors if self.gradients.known(tensor) is None]
-        if fresh:
-            found = self._search(frame)
-            for tensor in fresh:
-                self.gradients.add(tensor, found.get(id(tensor)))
-            if any(id(tensor) not in found for tensor in fresh):
-                self._searches_left -= 1
-        return [(tensor, leaf) for tensor in tensors if (leaf := self.gradients.known(tensor)) is not None]
+        known = self.gradients.known
+        found = [(tensor, leaf) for tensor in tensors if (leaf := known(tensor)) is not None]
+        if len(found) == len(tensors):
+            return found
+        self._meet([tensor for tensor in tensors if known(tensor) is None], frame)
+        return [(tensor, leaf) for tensor in tensors if (leaf := known(tensor)) is not None]
 
-    def _search(self, frame: FrameType | None) -> dict[int, str]:
-        return names.find(frame, self.frames) if self._searches_left > 0 else {}
+    def _meet(self, fresh: Sequence[torch.Tensor], frame: FrameType | None) -> None:
+        found = names.find(frame, self.frames) if self._searches_left > 0 else {}
+        for tensor in fresh:
+            self.gradients.add(tensor, found.get(id(tensor)))
+        if any(id(tensor) not in found for tensor in fresh):
+            self._searches_left -= 1

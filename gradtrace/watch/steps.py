@@ -14,7 +14,7 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from gradtrace.model.events import Cut, Step, Use
+from gradtrace.model.events import Cut, Step
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
 from gradtrace.watch import compiled
@@ -140,7 +140,7 @@ class Steps:
         return evaluate
 
     def _use(self, optimizer: Optimizer, frame: FrameType) -> None:
-        self._session.gradients.mark_used(parameters(optimizer), self._session.frames.stack(frame))
+        self._session.gradients.use(parameters(optimizer), self._session.frames.stack(frame))
 
     @compiled.ours
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -159,8 +159,7 @@ class Steps:
         stack = session.frames.stack(frame)
         session.steps += not self.running
         session.stepped(id(optimizer))
-        uses = session.gradients.uses(parameters(optimizer))
-        session.gradients.mark_used(parameters(optimizer), stack)
+        uses = session.gradients.use(parameters(optimizer), stack)
         session.gradients.settle()
         session.tell(self.told_after, optimizer, stack)
         session.emit(
@@ -212,11 +211,8 @@ class Steps:
     def update(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> None:
         gradients = self._session.gradients
         leaf.grad_read = False
-        uses: tuple[Use, ...] = gradients.uses([tensor])
-        if self._session.owned_by(tensor):
-            gradients.move(tensor, leaf, stack)
-        else:
-            gradients.mark_used([tensor], stack)
+        owned = self._session.owned_by(tensor)
+        uses = gradients.move(tensor, leaf, stack) if owned else gradients.use([tensor], stack)
         self._session.emit(Step(self._session.steps, "", id(leaf), stack, uses))
 
 
@@ -246,7 +242,7 @@ class HandWritten(Observer):
     def _read(self, call: TorchCall) -> None:
         leaf = self.session.gradients.known(call.args[0])
         if leaf is not None:
-            self.session.gradients.read(leaf)
+            self.session.gradients.read(call.args[0], leaf)
 
     def _write(self, call: TorchCall) -> None:
         for tensor in tensors_in(call.args[:1]):

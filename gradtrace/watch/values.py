@@ -98,13 +98,15 @@ class Values(Observer):
             tensor.device.type != "cpu" for tensor in tensors
         ):  # there, each look waits for the device
             return
-        run = _Run(call.nodes)
-        run.lost = not all(map(flaws.finite, tensors))
-        if run.lost:
+        lost = not all(map(flaws.finite, tensors))
+        if not (often or lost or any(_risk(kind) is flaws.Risk.OWN for kind in call.kinds)):
+            return
+        run = _Run(call.nodes, lost=lost)
+        if lost:
             with torch.no_grad():
                 run.made_lost = None if self._is_ruined(call) else _source_of_value(call.nodes)
         self._run = run
-        self._listen(run, often or run.lost)
+        self._listen(run, often or lost)
 
     def _is_ruined(self, call: BackwardCall) -> bool:
         """Whether leaves are NaN or beyond all measure themselves: what follows from that is no news."""
@@ -203,8 +205,6 @@ _RISKS: dict[type, flaws.Risk] = {}
 
 def _risky(nodes: Sequence[Any]) -> Sequence[int]:
     """Where in `nodes` finite gradients may become NaN or infinite under a finite loss."""
-    if all(_risk(kind) is not flaws.Risk.OWN for kind in set(map(type, nodes))):
-        return ()
     return [index for index, node in enumerate(nodes) if _is_risky(node)]
 
 
@@ -225,11 +225,8 @@ def _risk(kind: type) -> flaws.Risk:
 
 
 def _left_alone() -> bool:
-    """Somebody counts or transforms the operations that run: ours must not be among them."""
-    functorch = getattr(torch._C, "_functorch", None)
-    return bool(torch._C._len_torch_dispatch_stack()) or (
-        functorch is not None and functorch.peek_interpreter_stack() is not None
-    )
+    """Somebody counts the operations that run: ours must not be among them."""
+    return bool(torch._C._len_torch_dispatch_stack())
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:

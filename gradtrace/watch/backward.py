@@ -104,6 +104,7 @@ class BackwardCall:
         self.request = "backward" if self.accumulates else "grad"
         self.retain, self.create = bool(given.get("retain_graph")), bool(given.get("create_graph"))
         self.start = session.sequence()
+        session.longest = max(session.longest, self.start - session.phase)
         roots = walk.roots_of(outputs)
         self.root_node = roots[0]._sequence_nr() if roots else -1
         self.root_output = getattr(next(iter(outputs), None), "output_nr", 0)
@@ -183,8 +184,8 @@ class BackwardCall:
     def finish(self, error: BaseException | None) -> None:
         session = self._session
         self.reentries = reentries(self._visit, session, failed=error is not None)
+        end = session.phase = session.sequence()
         session.tell(self._calls.told_after, self, error)
-        end = session.sequence()
         session.trail.add(self.start, end, self.stack)
         self._own_mark.failed = error is not None
         if self.create:

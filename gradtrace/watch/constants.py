@@ -89,7 +89,7 @@ class Constants(Observer):
     def made_plain(self) -> Handler:
         return self._follow_plain
 
-    def made_nodes(self) -> Handler:
+    def woken(self) -> Handler:
         return self._follow_mixed
 
     def _took(self, call: TorchCall) -> None:
@@ -97,6 +97,7 @@ class Constants(Observer):
         for tensor in tensors_in([call.out]) if origin is not None else ():
             if not tensor.requires_grad:
                 self._plain.note(tensor, origin)
+                self.session.wake()
 
     def _read(self, call: TorchCall) -> None:
         leaf, grad = call.args[0], call.out
@@ -107,6 +108,7 @@ class Constants(Observer):
             return
         last = known.contributions[-1]
         self._plain.note(grad, _Origin("backward", last.stack, last.root, None, False))
+        self.session.wake()
 
     def _follow_plain(self, call: TorchCall) -> None:
         if not self._plain or not torch.is_grad_enabled() or not self._is_followed(call):
@@ -122,7 +124,10 @@ class Constants(Observer):
         return own or _name(call.func) in _FOLLOWED
 
     def _follow_mixed(self, call: TorchCall) -> None:
-        if not (self._plain or self._mixed) or not isinstance(call.out, Tensor):
+        if not (self._plain or self._mixed):
+            return
+        self.session.wake()
+        if not isinstance(call.out, Tensor):
             return
         name = _name(call.func)
         if name not in _FOLLOWED and name not in _ADDING:

@@ -48,21 +48,21 @@ class Evaluations(Observer):
         self._rows: dict[Stack, _Row] = {}
         #: rows long enough that no backward call ran through so far
         self._long: list[_Row] = []
-        self._phase = session.sequence()
-        self._longest = 0
-        self._gate = self._phase + _NODES_MORE
+        self._gate = session.beyond(_NODES_MORE)
+        session.wake(self._gate)
 
-    def made_nodes(self) -> Handler:
+    def woken(self) -> Handler:
         return self._count
 
     def _count(self, call: TorchCall) -> None:
+        self.session.wake(self._gate)
         if call.after < self._gate:
             return
         frame = _outermost_module_call(call.frame)
         if frame is None or frame.f_back is None:
             return
         stack = self.session.frames.stack(frame.f_back)
-        row = self._rows.setdefault(stack, _Row(stack, self._phase))
+        row = self._rows.setdefault(stack, _Row(stack, self.session.phase))
         row.end = call.after
         # a mark of ours on the running call, which nothing reads but a debugger that steps through torch
         if frame.f_trace_lines:
@@ -79,15 +79,14 @@ class Evaluations(Observer):
             self._growth.look_between_passes(row.histories, frame.f_back, number, row.evaluating)
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
-        self._longest = max(self._longest, call.start - self._phase)
         self._end_rows()
         if self._long:
             numbers = call.numbers()
             self._long = [row for row in self._long if not any(row.starts[0] <= one < row.end for one in numbers)]
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        self._phase = self.session.sequence()
-        self._gate = self._phase + self._longest * 3 // 2 + _NODES_MORE
+        self._gate = self.session.beyond(_NODES_MORE)
+        self.session.wake(self._gate)
 
     def _end_rows(self) -> None:
         self._long += [row for row in self._rows.values() if row.evaluating and len(row.starts) >= _PASSES]

@@ -68,12 +68,15 @@ class FlatGradients(Observer):
         self._looked: set[int] = set()
         self._calls_left, self._paths_left = _FIRST_CALLS, _PATHS
 
-    def made_nodes(self) -> Handler:
+    def woken(self) -> Handler:
         return self._made
 
     def _made(self, call: TorchCall) -> None:
         """Notes on the node of a ReLU or clamp that it lets no gradient through."""
-        if not self._zero or not self._paths_left or not isinstance(call.out, Tensor) or not torch.is_grad_enabled():
+        if not self._zero or not self._paths_left:
+            return
+        self.session.wake()
+        if not isinstance(call.out, Tensor) or not torch.is_grad_enabled():
             return
         node: Any = call.out.grad_fn
         if not type(node).__name__.startswith(_CLAMPING) or not call.args or not isinstance(call.args[0], Tensor):
@@ -118,6 +121,7 @@ class FlatGradients(Observer):
                 self._looked.add(id(leaf))
                 if _is_zero(leaf):
                     self._zero[id(leaf)] = _Zero(call.stack)
+                    self.session.wake()
 
     def _look_again(self, leaf: Tensor, known: _Zero) -> None:
         known.calls += 1

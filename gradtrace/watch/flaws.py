@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from enum import Enum, auto
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
@@ -46,6 +47,7 @@ class Risk(Enum):
     FACTOR = auto()
 
 
+@cache
 def risk(kind: type) -> Risk:
     """The risk of nodes of this type."""
     name = kind.__name__

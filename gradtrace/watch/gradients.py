@@ -105,6 +105,13 @@ class Gradients:
         if leaf is not None and leaf.seen is not None and leaf.seen[0] != id(value):
             leaf.seen = None
 
+    def cleared(self, tensors: Iterable[torch.Tensor]) -> None:
+        """`zero_grad()` has set these gradients to None."""
+        for tensor in tensors:
+            leaf = self._leaves.get(id(tensor))
+            if leaf is not None and leaf.contributions and tensor.is_leaf:
+                leaf.clear()
+
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
         """Of these gradients it is not known any more what they are made of."""
         for tensor in tensors:
@@ -119,6 +126,8 @@ class Gradients:
     def after_backward(self, leaves: Sequence[tuple[torch.Tensor, Leaf]], contribution: Contribution) -> None:
         """A backward call ran through to these leaves."""
         longer = Longer(contribution)
+        before: tuple[Contribution, ...] | None = None
+        after: tuple[Contribution, ...] = ()
         if self._reading:
             reached = {id(leaf) for _, leaf in leaves}
             self._reading = {where: leaf for where, leaf in self._reading.items() if id(leaf) not in reached}
@@ -128,9 +137,11 @@ class Gradients:
                 continue
             leaf.seen = seen
             leaf.grad_read = False
-            before = leaf.contributions
-            leaf.contributions = longer(before)
-            if len(leaf.contributions) == len(before):
+            if leaf.contributions is not before:
+                before = leaf.contributions
+                after = longer(before)
+            leaf.contributions = after
+            if len(after) == len(before):
                 leaf.used = max(leaf.used - 1, min(leaf.used, 1))
 
     def use(self, tensors: Iterable[torch.Tensor], stack: Stack) -> tuple[Use, ...]:

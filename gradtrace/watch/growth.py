@@ -90,19 +90,20 @@ class GrowthWatcher(Observer):
         self._doubtful: set[str] = set()
         self._hooks: dict[tuple[str, str], History] = {}
         self._next_step = 1
-        self._next_node = session.sequence() + _NODES_APART
-        #: node numbers: where this stretch without a backward call began, and how long such a stretch has been at most
-        self._phase = session.sequence()
-        self._longest = 0
+        self._next_node = session.beyond(_NODES_APART)
+        session.wake(self._next_node)
         self._last_step_number = 0
 
-    def made_nodes(self) -> Handler:
+    def woken(self) -> Handler:
         return self._count
 
     def _count(self, call: TorchCall) -> None:
-        if call.after < self._next_node:
-            return
-        self._next_node = call.after + max(_NODES_APART, (call.after - self._phase) // 4)
+        if call.after >= self._next_node:
+            self._next_node = call.after + max(_NODES_APART, (call.after - self.session.phase) // 4)
+            self._look_between(call)
+        self.session.wake(self._next_node)
+
+    def _look_between(self, call: TorchCall) -> None:
         frame = _outside_modules(call.frame)
         with torch._C.DisableTorchFunction():
             self._compare(self._between, _LOOKS, frame, call.before)
@@ -134,12 +135,11 @@ class GrowthWatcher(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Any) -> None:
         """What is backpropagated was no leak: it waited for this call."""
         self._between.clear()
-        self._longest = max(self._longest, call.start - self._phase)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        self._phase = self.session.sequence()
         # a forward pass as long as those before it is nothing new
-        self._next_node = self._phase + self._longest * 3 // 2 + _NODES_APART
+        self._next_node = self.session.beyond(_NODES_APART)
+        self.session.wake(self._next_node)
         if self._pending and not call.whole:
             self._pending.clear()  # how far down it ran is not known
         elif self._pending:
@@ -176,7 +176,7 @@ class GrowthWatcher(Observer):
     def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
         self._pending[holder] = growth
         self._numbers[holder] = {node._sequence_nr() for node in look.seen}
-        self._phases[holder] = self._phase
+        self._phases[holder] = self.session.phase
         self._doubtful.discard(holder)
 
     def _look(self, frame: FrameType, start: int) -> dict[str, _Look]:

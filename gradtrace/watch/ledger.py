@@ -221,8 +221,8 @@ class Ledger(Observer):
         longer = Longer(own)
         found: defaultdict[Group, list[str]] = defaultdict(list)
         for leaf, group, was in before:
-            now = state(leaf.grad)
-            if now is None or now == was:
+            grad = leaf.grad
+            if grad is None or (now := (id(grad), grad._version)) == was:
                 continue
             purse = self._purses.get(id(leaf)) or self._open(leaf, group)
             if purse is None:

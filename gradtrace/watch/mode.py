@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
@@ -20,9 +20,11 @@ from gradtrace.watch.observer import Handler, Observer, TorchCall, overriding
 from gradtrace.watch.session import Session, out_of_reach
 from gradtrace.watch.steps import Steps
 
-#: what torch.overrides does not export: the stack of modes
-_modes: Any = torch.overrides
-
+#: the stack of modes
+_height: Callable[[], int] = torch._C._len_torch_function_stack
+_at: Callable[[int], Any] = torch._C._get_function_stack_at
+_pop: Callable[[], Any] = torch._C._pop_torch_function_stack
+_push: Callable[[Any], None] = torch._C._push_on_torch_function_stack
 
 _OWNERS = torch, torch.Tensor, torch.functional, torch.nn.functional, torch.nn.init, torch.autograd
 #: torch's functions in Python as they are before the script runs; and by its code each that shares it with no other
@@ -48,10 +50,10 @@ class Mode(TorchFunctionMode):
         """Leaves the stack for good, wherever in it we are: a mode that the script entered and never left stays."""
         self._left_at = None
         above = []
-        while _modes._len_torch_function_stack() and (mode := _modes._pop_mode()) is not self:
+        while _height() and (mode := _pop()) is not self:
             above.append(mode)
         for mode in reversed(above):
-            _modes._push_mode(mode)
+            _push(mode)
 
     @contextmanager
     def overlooked(self) -> Iterator[None]:
@@ -75,7 +77,8 @@ class Mode(TorchFunctionMode):
     @property
     def on_top(self) -> bool:
         """No mode of anybody else's comes before ours, and we stand not aside."""
-        return _modes._get_current_function_mode() is self
+        height = _height()
+        return height > 0 and _at(height - 1) is self
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -88,11 +91,13 @@ class Mode(TorchFunctionMode):
 
     def stand_aside(self, aside: bool) -> None:
         """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
-        if aside and self.on_top:
-            _modes._pop_mode()
-            self._left_at = _modes._len_torch_function_stack()
-        elif not aside and self._left_at == _modes._len_torch_function_stack():
-            _modes._push_mode(self)
+        height = _height()
+        if aside:
+            if height and _at(height - 1) is self:
+                _pop()
+                self._left_at = height - 1
+        elif self._left_at == height:
+            _push(self)
             self._left_at = None
 
     @compiled.around
@@ -106,7 +111,7 @@ class Mode(TorchFunctionMode):
         before = session.sequence()
         if before != session.trail.end:
             # made where the mode does not reach, by a custom Function for one: the call that comes next is nearest
-            session.guarded(self._note, session.trail.end, before, sys._getframe(1))
+            self._note(session.trail.end, before, sys._getframe(1))
         try:
             out = func(*args, **kwargs)
         except BaseException as error:
@@ -116,19 +121,30 @@ class Mode(TorchFunctionMode):
             raise
         after = session.sequence()
         if after != before:
-            call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
-            session.guarded(self._made, call)
+            self._note(before, after, sys._getframe(1))
+            handlers = self._told.of_nodes(func)
+            if handlers or after >= session.wake_at:
+                call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
+                session.guarded(self._made, handlers, call)
         elif handlers := self._told.of(func, type(out) is torch.Tensor and not out.requires_grad):
             call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
             session.guarded(session.tell, handlers, call)
         return out
 
-    def _made(self, call: TorchCall) -> None:
-        self._note(call.before, call.after, call.frame)
-        self._session.tell(self._told.of_nodes(call.func), call)
-
     def _note(self, start: int, end: int, frame: FrameType) -> None:
-        self._session.trail.add(start, end, self._session.frames.stack(frame))
+        """Which line made these nodes."""
+        session = self._session
+        try:
+            session.trail.add(start, end, session.frames.stack(frame))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            session.excuse(error)
+
+    def _made(self, handlers: Sequence[Handler], call: TorchCall) -> None:
+        session = self._session
+        session.tell(handlers, call)
+        if call.after >= session.wake_at:
+            session.sleep()
+            session.tell(self._told.woken, call)
 
 
 def _original(func: FunctionType, caller: FrameType | None) -> Any:
@@ -149,6 +165,7 @@ class _Told:
                 by_function[func].append(handler)
         self._nodes = [told for one in observers if (told := one.made_nodes())]
         self._plain = [told for one in observers if (told := one.made_plain())]
+        self.woken = [told for one in observers if (told := one.woken())]
         self._of_function = dict(by_function)
         self._of_nodes = {func: [*handlers, *self._nodes] for func, handlers in by_function.items()}
         self._of_plain = {func: [*handlers, *self._plain] for func, handlers in by_function.items()}

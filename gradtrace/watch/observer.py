@@ -57,6 +57,10 @@ class Observer:
         """Who is to be told of every call that made nodes of a graph."""
         return None
 
+    def woken(self) -> Handler | None:
+        """Who is to be told of a call that made nodes, if it makes the one that `session.wake` was told to wait for."""
+        return None
+
     def made_plain(self) -> Handler | None:
         """Who is to be told of every call that gave a tensor without a graph."""
         return None

@@ -126,7 +126,7 @@ class Reach(Observer):
             **dict.fromkeys(_NUMBERS, self._leaves_torch),
         }
 
-    def made_nodes(self) -> Handler:
+    def woken(self) -> Handler:
         return self._nodes
 
     def made_plain(self) -> Handler:
@@ -186,6 +186,7 @@ class Reach(Observer):
     def _nodes(self, call: TorchCall) -> None:
         if not self._watching():
             return
+        self.session.wake()
         inputs = call.inputs
         self._note_inputs(call, inputs)
         for value, stack in self._left:
@@ -283,6 +284,7 @@ class Reach(Observer):
         for one in given:
             if one.requires_grad and one.grad is None and self.session.gradients.known(one) is None:
                 group.suspects[id(one)] = self._suspects[id(one)] = _Suspect(one, self._births.of(one))
+                self.session.wake()
         return group
 
     def _changed(self, tensor: Tensor) -> bool:

@@ -27,6 +27,8 @@ T = TypeVar("T")
 _SEARCHES = 8
 #: calls whose kept graphs, or graphs of gradients, are remembered
 _RECENT = 256
+#: more nodes than there will ever be
+_NEVER = sys.maxsize
 
 
 @compiled.ours
@@ -63,6 +65,11 @@ class Session:
         #: living owners by leaf, until these change
         self._groups: dict[int, frozenset[int]] = {}
         self._searches_left = _SEARCHES
+        #: node numbers: where the stretch since the last backward call began, how long such a stretch was at most, and
+        #: the one that sleepers wait for
+        self.phase = self.sequence()
+        self.longest = 0
+        self.wake_at = _NEVER
 
     def begin(self) -> None:
         """From here on this thread's nodes are ours to follow."""
@@ -133,6 +140,18 @@ class Session:
         """Takes our frames out of the traceback that the user's own `except` would see."""
         # not by assignment, which a frozen dataclass that is an exception forbids
         BaseException.with_traceback(error, without_our_frames(error.__traceback__))
+
+    def beyond(self, more: int) -> int:
+        """The number of the node that makes this stretch longer than usual, by half and some `more` nodes."""
+        return self.phase + self.longest * 3 // 2 + more
+
+    def wake(self, number: int = 0) -> None:
+        """Those who sleep are to be told, once, of the first call that makes node `number` or a later one."""
+        self.wake_at = min(self.wake_at, number)
+
+    def sleep(self) -> None:
+        """They have been told, or are about to be."""
+        self.wake_at = _NEVER
 
     def own(self, parameters: Iterable[Any], optimizer: Any) -> None:
         """These parameters belong to this optimizer."""

@@ -233,8 +233,7 @@ class HandWritten(Observer):
         }
 
     def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
-        for tensor in tensors:
-            self.session.gradients.replaced(tensor, None)
+        self.session.gradients.cleared(tensors)
 
     def _set(self, call: TorchCall) -> None:
         self.session.gradients.replaced(call.args[0], next(iter(call.args[1:]), None))

@@ -94,12 +94,10 @@ class Values(Observer):
         count = self._calls[place] = self._calls.get(place, 0) + 1
         often = count <= _FIRST or count & (count - 1) == 0
         tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
-        if not often and any(
-            tensor.device.type != "cpu" for tensor in tensors
-        ):  # there, each look waits for the device
+        if not often and not all(tensor.is_cpu for tensor in tensors):  # there, each look waits for the device
             return
         lost = not all(map(flaws.finite, tensors))
-        if not (often or lost or any(_risk(kind) is flaws.Risk.OWN for kind in call.kinds)):
+        if not (often or lost or flaws.Risk.OWN in map(flaws.risk, call.kinds)):
             return
         run = _Run(call.nodes, lost=lost)
         if lost:
@@ -195,12 +193,8 @@ class Values(Observer):
         self._flush()
 
     def _flush(self) -> None:
-        pending, self._pending = self._pending, []
-        for event in pending:
-            self.session.emit(replace(event, scaled=self._scaled))
-
-
-_RISKS: dict[type, flaws.Risk] = {}
+        while self._pending:
+            self.session.emit(replace(self._pending.pop(0), scaled=self._scaled))
 
 
 def _risky(nodes: Sequence[Any]) -> Sequence[int]:
@@ -209,19 +203,12 @@ def _risky(nodes: Sequence[Any]) -> Sequence[int]:
 
 
 def _is_risky(node: Any) -> bool:
-    risk = _risk(type(node))
+    risk = flaws.risk(node.__class__)
     if risk is not flaws.Risk.FACTOR:
         return risk is flaws.Risk.OWN
     children = [child for child, _ in node.next_functions]
     near = [*children, *(below for child in children if child is not None for below, _ in child.next_functions)]
-    return any(child is not None and _risk(type(child)) is flaws.Risk.OWN for child in near)
-
-
-def _risk(kind: type) -> flaws.Risk:
-    known = _RISKS.get(kind)
-    if known is None:
-        known = _RISKS[kind] = flaws.risk(kind)
-    return known
+    return any(child is not None and flaws.risk(child.__class__) is flaws.Risk.OWN for child in near)
 
 
 def _left_alone() -> bool:

@@ -292,7 +292,7 @@ def cached_at(site: Site) -> int | None:
         return None
     made, asked = bound(site), ast.unparse(around.test)
     for one in around.body:
-        at = replace(site, line=one.lineno, column=None)
+        at = site._replace(line=one.lineno, column=None)
         kept = {text.partition("[")[0] for text in assigned(at) if "." in text or "[" in text}
         if one.lineno >= site.line and (one.lineno == site.line or reads(at) & made) and any(k in asked for k in kept):
             return one.lineno

@@ -80,14 +80,13 @@ class Call:
 
     def is_like(self, other: Call) -> bool:
         """Whether it gave to the same leaves, of one group, and the same became of that."""
-        return (
-            len(self.reach) == 1
-            and self.stack == other.stack
-            and self.root == other.root
-            and self.reach == other.reach
-            and (self.read, self.input_read, self.heard, self.checked)
-            == (other.read, other.input_read, other.heard, other.checked)
-        )
+        if len(self.reach) != 1 or self.reach != other.reach or self.stack != other.stack or self.root != other.root:
+            return False
+        return self._fate == other._fate
+
+    @property
+    def _fate(self) -> tuple[bool, ...]:
+        return self.read, self.input_read, self.heard, self.checked, self.replaced
 
 
 @dataclass(slots=True)

@@ -29,7 +29,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 
 from gradtrace.model import source
 from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
@@ -140,7 +139,7 @@ def _listing(optimizer: Stack) -> Stack:
     calls = [node for node in ast.walk(made) if isinstance(node, ast.Call)] if made else []
     given = next((node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)), "")
     line = source.assigned_at(*optimizer[0].place, given) if given else None
-    return (replace(optimizer[0], line=line, column=None, end_column=None), *optimizer[1:]) if line else ()
+    return (optimizer[0]._replace(line=line, column=None, end_column=None), *optimizer[1:]) if line else ()
 
 
 def _names(event: Unoptimized) -> str:

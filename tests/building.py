@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gradtrace.model.graph import Call, Edge, Graph, Kind, Node, TensorFact
 from gradtrace.model.site import Site
 
@@ -38,7 +36,7 @@ class Building:
         return self._add(Node(0, kind, "detach()" if kind is CUT else "", name, SHAPE), sources, {})
 
     def _add(self, node: Node, sources: tuple[int, ...], more: dict[str, object]) -> int:
-        self.nodes.append(replace(node, id=len(self.nodes) + 1, **more))  # type: ignore[arg-type]
+        self.nodes.append(node._replace(id=len(self.nodes) + 1, **more))  # type: ignore[arg-type]
         self.reads[len(self.nodes)] = list(sources)
         return len(self.nodes)
 
@@ -51,7 +49,7 @@ class Building:
 
     def graph(self) -> Graph:
         last = len(self.nodes)
-        nodes = tuple(replace(node, id=last + 1 - node.id) for node in reversed(self.nodes))
+        nodes = tuple(node._replace(id=last + 1 - node.id) for node in reversed(self.nodes))
         edges = tuple(
             Edge(last + 1 - user, last + 1 - source, number)
             for user, sources in sorted(self.reads.items(), reverse=True)

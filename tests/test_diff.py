@@ -30,7 +30,7 @@ def changed(graph: Graph, change: Callable[[Node], Node]) -> Graph:
 
 def of_one(**values: object) -> Callable[[Node], Node]:
     """Changes the sum of one layer."""
-    return lambda node: replace(node, **values) if (node.op, node.module) == ADD else node  # type: ignore[arg-type]
+    return lambda node: node._replace(**values) if (node.op, node.module) == ADD else node  # type: ignore[arg-type]
 
 
 class TestGraphs:
@@ -40,8 +40,8 @@ class TestGraphs:
     def test_of_other_ids_values_and_lines_are_equal(self) -> None:
         moved = changed(
             encoder(4),
-            lambda node: replace(
-                node, value="7", stack=tuple(replace(site, line=site.line + 10) for site in node.stack)
+            lambda node: node._replace(
+                value="7", stack=tuple(replace(site, line=site.line + 10) for site in node.stack)
             ),
         )
         texts = {("/train.py", line): f"line {line}" for line in range(40)}
@@ -108,7 +108,7 @@ class TestGraphs:
 
     def test_with_a_frozen_leaf(self) -> None:
         def frozen(node: Node) -> Node:
-            return replace(node, kind=CONSTANT) if node.name == "encoder.first.weight" else node
+            return node._replace(kind=CONSTANT) if node.name == "encoder.first.weight" else node
 
         assert told(encoder(2), changed(encoder(2), frozen)) == [
             ("~", "encoder.first", "TBackward0: input 0 encoder.first.weight needs no gradient now"),
@@ -199,7 +199,7 @@ class TestCommand:
         Path("a.json").write_text(document.written([encoder(6)]))
         wide = changed(
             encoder(6),
-            lambda node: replace(node, outputs=(TensorFact((5,), "float32"),)) if node.op == "ReluBackward0" else node,
+            lambda node: node._replace(outputs=(TensorFact((5,), "float32"),)) if node.op == "ReluBackward0" else node,
         )
         Path("b.json").write_text(document.written([wide]))
         status, out, _ = self.run(capfd, monkeypatch, "a.json", "b.json")

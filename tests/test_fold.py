@@ -141,7 +141,7 @@ class TestWhatIsNeverHidden:
         dead = Gradient(0.0, 0.0, 1.0, 0.0)
         leaf = "encoder.layers.2.up.weight"
         whole = replace(
-            whole, nodes=tuple(replace(one, gradient=dead) if one.name == leaf else one for one in whole.nodes)
+            whole, nodes=tuple(one._replace(gradient=dead) if one.name == leaf else one for one in whole.nodes)
         )
         (tags,) = [node.tags for node in fold.folded(whole, 0).nodes if node.op == "Encoder"]
         assert tags == ("checkpoint", "1 NaN or infinite gradient inside", "1 all-zero leaf gradient inside")

@@ -109,7 +109,8 @@ def _fact(node: Node, output: int) -> TensorFact:
 
 def _operations(nodes: Sequence[Node]) -> str:
     """`Sub, Pow, Mean`."""
-    names = list(dict.fromkeys(node.op.rstrip("0123456789").removesuffix("Backward") for node in nodes))
+    ops = dict.fromkeys([node.op for node in nodes])
+    names = list(dict.fromkeys(op.rstrip("0123456789").removesuffix("Backward") for op in ops))
     return ", ".join(names[:3] + ["…"] * (len(names) > 3))
 
 
@@ -123,7 +124,8 @@ def _outside(stack: Stack, classes: Collection[str]) -> Stack:
 
 def _common(nodes: Sequence[Node]) -> Stack:
     """The innermost place that all nodes were made at, or were called from."""
-    stacks = [node.stack[::-1] for node in nodes if node.stack]
+    distinct = {id(node.stack): node.stack for node in nodes if node.stack}
+    stacks = [stack[::-1] for stack in distinct.values()]
     if not stacks:
         return ()
     first, depth = stacks[0], min(map(len, stacks))

@@ -34,8 +34,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, fields
 from enum import Enum
+from functools import cache
 from math import isfinite
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -46,6 +46,7 @@ from gradtrace.model.graph import Call, Edge, Gradient, Graph, Kind, Node, Saved
 from gradtrace.model.site import Site, Stack
 
 FORMAT, VERSION = "gradtrace.graphs", 1
+_NONE = object()
 _COLUMNS = ("column", "end_column")
 
 T = TypeVar("T")
@@ -122,8 +123,17 @@ def _node(node: Node, sites: _Sites) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that differ from their defaults."""
-    return {one.name: _value(held) for one in fields(value) if (held := getattr(value, one.name)) != one.default}
+    """The fields that differ from their defaults."""
+    kind: Any = type(value)
+    return {
+        name: _value(held) for name, default in _defaults(kind).items() if (held := getattr(value, name)) != default
+    }
+
+
+@cache
+def _defaults(kind: Any) -> Mapping[str, Any]:
+    """The default of each field, `_NONE` where it has none."""
+    return {name: kind._field_defaults.get(name, _NONE) for name in kind._fields}
 
 
 def _value(value: Any) -> Any:
@@ -178,7 +188,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
 
 
 def _read_site(plain: Mapping[str, Any]) -> Site:
-    values = {name: plain.get(name, Site._field_defaults.get(name)) for name in Site._fields}
+    values = {name: plain.get(name, default) for name, default in _defaults(Site).items()}
     values |= {name: values[name] - 1 for name in _COLUMNS if values[name] is not None}
     path = plain["path"]
     return Site(**{**values, "path": path if path.startswith("<") else os.path.abspath(path)})
@@ -206,9 +216,9 @@ def _read(
     kind: Callable[..., T], plain: Mapping[str, Any], make: Mapping[str, Callable[[Any], Any]] | None = None
 ) -> T:
     """Fields that a newer gradtrace added are passed over."""
-    known = [one for one in fields(kind) if one.name in plain or one.default is MISSING]  # type: ignore[arg-type]
+    known = [name for name, default in _defaults(kind).items() if name in plain or default is _NONE]
     made = make or {}
-    return kind(**{one.name: made.get(one.name, _same)(plain[one.name]) for one in known})
+    return kind(**{name: made.get(name, _same)(plain[name]) for name in known})
 
 
 def _same(value: Any) -> Any:
@@ -224,7 +234,7 @@ def _saved(plain: Mapping[str, Any]) -> Saved:
 
 
 _NODE: Mapping[str, Callable[[Any], Any]] = {
-    "gradient": lambda plain: Gradient(**{one.name: float(plain[one.name]) for one in fields(Gradient)}),
+    "gradient": lambda plain: Gradient(*(float(plain[name]) for name in Gradient._fields)),
     "kind": Kind,
     "outputs": lambda many: tuple(map(_tensor, many)),
     "saved": lambda many: tuple(map(_saved, many)),

@@ -91,13 +91,14 @@ class _Drawn:
         self._drawn = {node.id: node.id for node in graph.nodes}
         self._drawn |= {member: box for box, one in self._closed.items() for member in one.members}
         self._ends = {node.id for node in graph.nodes if node.kind in (Kind.LEAF, Kind.CONSTANT)}
-        self._users: dict[int, list[int]] = {}
+        self._users: dict[int, list[int]] = {end: [] for end in self._ends}
         for edge in graph.edges:
-            self._users.setdefault(edge.source, []).append(edge.user)
+            if edge.source in self._users:
+                self._users[edge.source].append(edge.user)
         #: edges that need not be drawn, as pairs of user and source, and leaves and constants that have no others
         self._passed = {(edge.user, edge.source) for end in self._ends for edge in self._left_out(end)}
         self._hidden = {
-            end for end in self._ends if all((user, end) in self._passed for user in self._users.get(end, [end]))
+            end for end in self._ends if all((user, end) in self._passed for user in self._users[end] or [end])
         }
 
     def graph(self) -> Graph:
@@ -115,7 +116,7 @@ class _Drawn:
 
     def _left_out(self, end: int) -> Iterator[Edge]:
         """The edges to a leaf or constant that need not be drawn: those of boxes, where the box says it all."""
-        users = self._users.get(end, [])
+        users = self._users[end]
         boxes = {box for user in users if (box := self._drawn[user]) in self._closed}
         modules = {self._graph.by_id[user].module or str(self._drawn[user]) for user in users}
         gone = boxes if len(modules) == 1 else {box for box in boxes if self._closed[box].shown & set(users)}

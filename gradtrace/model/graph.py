@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
 from gradtrace.model.site import Stack
 
@@ -13,6 +16,7 @@ from gradtrace.model.site import Stack
 class Kind(Enum):
     """What a node of the snapshot stands for."""
 
+    __hash__ = object.__hash__  # Enum's own goes through the name, in Python
     #: a backward function (`AddBackward0`, or the class of a custom `autograd.Function`)
     OP = "op"
     #: a leaf that requires grad: `AccumulateGrad`
@@ -28,13 +32,13 @@ class Kind(Enum):
 class SavedState(Enum):
     """Whether a saved tensor is still there and still what it was."""
 
+    __hash__ = object.__hash__
     HELD = "held"
     FREED = "freed"
     MODIFIED = "modified"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorFact:
+class TensorFact(NamedTuple):
     """Shape and dtype of a tensor, e.g. `(64, 10)` and `float32`; None where torch does not tell."""
 
     shape: tuple[int, ...] | None
@@ -42,8 +46,7 @@ class TensorFact:
     device: str = "cpu"
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(NamedTuple):
     """A tensor that a node saved for its backward (`_saved_self` is named `self`). `bytes` counts its elements."""
 
     name: str
@@ -57,8 +60,7 @@ class Saved:
     parameter: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Gradient:
+class Gradient(NamedTuple):
     """The gradient that arrived at a node's outputs, or at a leaf, in a backward call."""
 
     norm: float
@@ -68,8 +70,7 @@ class Gradient:
     nonfinite: float
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One call of an `nn.Module` whose operations are in the graph. `number` counts from 1 in order of the calls."""
 
     number: int
@@ -81,8 +82,7 @@ class Call:
     inside: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """Several nodes of a graph, drawn as one."""
 
     #: ids of the nodes inside
@@ -102,8 +102,7 @@ class Box:
     saved_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """One node. `id` counts from 1 in the order in which a walk from the root meets the nodes, the same in each run."""
 
     id: int
@@ -135,8 +134,7 @@ class Node:
     box: Box | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """`user` consumed output number `output` of `source` as its input number `input`."""
 
     user: int
@@ -183,10 +181,8 @@ class Graph:
     @cached_property
     def inputs(self) -> Mapping[int, tuple[Edge, ...]]:
         """The edges to what each node consumed, in input order."""
-        found: dict[int, list[Edge]] = {}
-        for edge in self.edges:
-            found.setdefault(edge.user, []).append(edge)
-        return {user: tuple(sorted(edges, key=lambda edge: edge.input)) for user, edges in found.items()}
+        edges = sorted(self.edges, key=attrgetter("user", "input"))
+        return {user: tuple(group) for user, group in groupby(edges, attrgetter("user"))}
 
     @cached_property
     def uses(self) -> Mapping[int, int]:

@@ -8,16 +8,17 @@ attributes of its context.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import TypeVar
 
-from gradtrace.model.graph import Graph, Kind, Node, Saved, SavedState
+from gradtrace.model.graph import Graph, Node, Saved, SavedState
 
 K = TypeVar("K")
 
 
 def total(nodes: Iterable[Node], parameters: bool = False) -> int:
     """Bytes of memory that the nodes keep alive; with `parameters` those that parameters and buffers hold instead."""
-    held = [one for node in nodes for one in _held(node, parameters)]
+    held = _held([one for node in nodes for one in node.saved], parameters)
     shared = {one.storage: one.storage_bytes for one in held if one.storage}
     return sum(shared.values()) + sum(one.bytes for one in held if not one.storage)
 
@@ -29,12 +30,13 @@ def owned(graph: Graph) -> Mapping[int, int]:
     """
     found: dict[int, int] = {}
     seen: set[int] = set()
-    for node in sorted((node for node in graph.nodes if node.kind is Kind.OP), key=lambda node: (node.made, -node.id)):
-        for one in _held(node, parameters=False):
-            fresh = one.storage not in seen
-            seen |= {one.storage} if one.storage else set()
-            size = (one.storage_bytes if one.storage else one.bytes) if fresh else 0
-            found[node.id] = found.get(node.id, 0) + size
+    saving = [node for node in reversed(graph.nodes) if node.saved]
+    for node in sorted(saving, key=attrgetter("made")):
+        for one in _held(node.saved, parameters=False):
+            size = one.storage_bytes if one.storage else one.bytes
+            found[node.id] = found.get(node.id, 0) + (0 if one.storage in seen else size)
+            if one.storage:
+                seen.add(one.storage)
     return found
 
 
@@ -48,8 +50,8 @@ def by(graph: Graph, group: Callable[[Node], K]) -> list[tuple[K, int, int]]:
     return sorted(((key, size, nodes) for key, (size, nodes) in found.items()), key=lambda row: -row[1])
 
 
-def _held(node: Node, parameters: bool) -> Iterable[Saved]:
-    return (one for one in node.saved if one.state is not SavedState.FREED and one.parameter == parameters)
+def _held(saved: Iterable[Saved], parameters: bool) -> list[Saved]:
+    return [one for one in saved if one.state is not SavedState.FREED and one.parameter == parameters]
 
 
 def size(number: int) -> str:

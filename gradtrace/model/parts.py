@@ -7,8 +7,11 @@ whatever parts are drawn as one, the graph stays free of circles.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TypeAlias
 
 from gradtrace.model.graph import Call, Graph, Kind, Node, SavedState
@@ -49,12 +52,13 @@ class Parts:
         #: identities of the parts that are to be opened in any case
         self.apart: set[int] = set()
         self.operations = _in_order(graph)
-        self.rank = {node.id: rank for rank, node in enumerate(self.operations)}
         self._calls = graph.call
         self._outer = {call.inside for call in graph.calls}
         self._numbers: dict[object, int] = {}
         self.root = self._tree()
         self._likeness: dict[int, int] = {}
+        self._freed = [rank for rank, node in enumerate(self.operations) if is_freed(node)]
+        self._modified = [rank for rank, node in enumerate(self.operations) if is_modified(node)]
         self._set_apart(open)
         self._compare()
 
@@ -116,59 +120,67 @@ class Parts:
                 self.apart.add(id(part))
 
     def _is_mixed(self, part: Part) -> bool:
-        nodes = [node for node in self.operations[part.start : part.end] if node.saved or node.tags]
-        bad = [node for node in nodes if is_freed(node)]
-        return any(is_modified(node) for node in nodes) or 0 < len(bad) < sum(bool(node.saved) for node in nodes)
+        if _within(self._modified, part):
+            return True
+        freed = _within(self._freed, part)
+        return 0 < freed < sum(bool(node.saved) for node in self.operations[part.start : part.end]) if freed else False
 
     # --- likeness ----------------------------------------------------------------------------------------------------
 
     def _compare(self) -> None:
         """Gives equal numbers to parts that differ in nothing but names and values."""
-        wires = self._wires()
-        for part in self._innermost_first():
-            inner = tuple(self._of(one, part) for one in part.inner)
+        parts = self._innermost_first()
+        for part in parts:
+            inner = tuple([self._of(one, part) for one in part.inner])
             kind = part.call.kind if part.call is not None else part.key
             alone = id(part) if id(part) in self.apart else 0
-            part.likeness = self._number((kind, inner, tuple(sorted(wires.get(id(part), ()))), alone))
+            part.likeness = self._number((kind, inner, alone))
+        times = Counter(part.likeness for part in parts)
+        twins = [part for part in parts if times[part.likeness] > 1]
+        wires = self._wires(twins)
+        for part in twins:
+            inner = tuple([one.likeness for one in part.inner if isinstance(one, Part)])
+            part.likeness = self._number((part.likeness, inner, tuple(sorted(wires.get(id(part), ())))))
 
     def _of(self, one: Part | int, within: Part) -> object:
         if isinstance(one, int):
             return self.like(one)
         return one.likeness, _below(one.call, within.call)
 
-    def like(self, one: Part | int) -> int:
-        """The likeness of a part or a node."""
-        if isinstance(one, Part):
-            return one.likeness
+    def like(self, one: int) -> int:
+        """The likeness of a node."""
         if one not in self._likeness:
             self._likeness[one] = self._number(self._alike(self.graph.by_id[one]))
         return self._likeness[one]
 
     def _alike(self, node: Node) -> object:
         ends = [self.graph.by_id[edge.source] for edge in self.graph.inputs.get(node.id, ())]
-        if is_modified(node) or any(end.kind is Kind.CUT for end in ends):
+        kinds = [end.kind for end in ends]
+        if Kind.CUT in kinds or is_modified(node):
             return node.id
-        leaves = tuple((end.kind, end.outputs) for end in ends if end.kind in (Kind.LEAF, Kind.CONSTANT))
-        saved = tuple((one.name, one.tensor, one.state) for one in node.saved)
+        leaves = tuple([(end.kind, end.outputs) for end in ends if end.kind in (Kind.LEAF, Kind.CONSTANT)])
+        saved = tuple([(one.name, one.tensor, one.state) for one in node.saved])
         at = node.stack[0].place if node.stack else None
         return node.op, node.outputs, saved, node.tags, at, leaves
 
     def _number(self, what: object) -> int:
         return self._numbers.setdefault(what, len(self._numbers) + 1)
 
-    def _wires(self) -> Mapping[int, list[tuple[int, ...]]]:
-        """The edges between operations, by the identity of the innermost part that holds both ends."""
+    def _wires(self, parts: Sequence[Part]) -> Mapping[int, list[tuple[int, ...]]]:
+        """The edges between operations, by the identity of the innermost of these parts that holds both ends."""
         around: dict[int, list[Part]] = {}
-        for part in self._innermost_first():
-            for rank in range(part.start, part.end):
-                around.setdefault(rank, []).append(part)
+        for one in parts:
+            for rank in range(one.start, one.end):
+                around.setdefault(rank, []).append(one)
         wires: dict[int, list[tuple[int, ...]]] = {}
-        for edge in self.graph.edges:
-            user, read = self.rank.get(edge.user), self.rank.get(edge.source)
-            if user is not None and read is not None:
-                part = next(one for one in around[user] if one.start <= read < one.end)
-                wire = (user - part.start, read - part.start, edge.input, edge.output)
-                wires.setdefault(id(part), []).append(wire)
+        ranks = {node.id: rank for rank, node in enumerate(self.operations)} if parts else {}
+        for edge in self.graph.edges if parts else ():
+            user, read = ranks.get(edge.user), ranks.get(edge.source)
+            if user in around and read is not None:
+                part = next((one for one in around[user] if one.start <= read < one.end), None)
+                if part is not None:
+                    wire = (user - part.start, read - part.start, edge.input, edge.output)
+                    wires.setdefault(id(part), []).append(wire)
         return wires
 
     def _innermost_first(self) -> Sequence[Part]:
@@ -182,7 +194,7 @@ class Parts:
     def runs(self, part: Part) -> Iterator[Run]:
         """What a part consists of, repetitions found."""
         inner = part.inner
-        likeness = [(self.like(one), _family(one)) for one in inner]
+        likeness = [self.like(one) if isinstance(one, int) else (one.likeness, _family(one)) for one in inner]
         at = 0
         while at < len(inner):
             period, turns, rest = _repetition(likeness, at, inner)
@@ -200,16 +212,23 @@ class Parts:
 
 
 def is_freed(node: Node) -> bool:
-    return "freed" in node.tags or any(one.state is SavedState.FREED for one in node.saved)
+    return "freed" in node.tags or SavedState.FREED in [one.state for one in node.saved]
 
 
 def is_modified(node: Node) -> bool:
-    return "modified in place" in node.tags or any(one.state is SavedState.MODIFIED for one in node.saved)
+    return "modified in place" in node.tags or SavedState.MODIFIED in [one.state for one in node.saved]
 
 
 def _in_order(graph: Graph) -> list[Node]:
-    operations = [graph.by_id[number] for number in reversed(graph.order) if graph.by_id[number].kind is Kind.OP]
-    return sorted(operations, key=lambda node: node.made) if all(node.made for node in operations) else operations
+    operations = [node for node in graph.nodes if node.kind is Kind.OP]
+    if all(node.made for node in operations):
+        return sorted(operations, key=attrgetter("made"))
+    return [node for number in reversed(graph.order) if (node := graph.by_id[number]).kind is Kind.OP]
+
+
+def _within(ranks: Sequence[int], part: Part) -> int:
+    """How many of these ranks, which ascend, lie in a part."""
+    return bisect_left(ranks, part.end) - bisect_left(ranks, part.start)
 
 
 def _close(opened: list[Part], depth: int, end: int) -> None:
@@ -230,9 +249,9 @@ def _below(call: Call | None, around: Call | None) -> str:
     return call.path.removeprefix(f"{around.path}." if around is not None and around.path else "")
 
 
-def _family(one: Part | int) -> str:
+def _family(part: Part) -> str:
     """`layers.#` for `layers.3`: modules of a list may be turns of one repetition, `query` and `key` are two things."""
-    return re.sub(r"\b\d+\b", "#", one.call.path) if isinstance(one, Part) and one.call is not None else ""
+    return re.sub(r"\b\d+\b", "#", part.call.path) if part.call is not None else ""
 
 
 def _repetition(likeness: Sequence[object], at: int, inner: Sequence[Part | int]) -> tuple[int, int, int]:

@@ -163,6 +163,8 @@ def faults(node: Node) -> list[str]:
     for saved in node.saved:
         if saved.state is not SavedState.HELD:
             bad.setdefault(STATES[saved.state], []).append(saved.name)
+    if not bad and not node.tags:
+        return []
     told = [f"saved {', '.join(names)} {words}" for words, names in bad.items()]
     return told + [words for tag in node.tags if (words := STATE_TAGS.get(tag)) and words not in bad]
 
@@ -264,8 +266,9 @@ def warnings(graph: Graph) -> list[str]:
         "modified in place": "this graph was broken by an in-place write: {} saved what was modified afterwards",
     }
     found = []
+    ill = [(node, its) for node in graph.nodes if (its := faults(node))]
     for words, text in told.items():
-        nodes = [node for node in graph.nodes if any(fault.endswith(words) for fault in faults(node))]
+        nodes = [node for node, its in ill if any(fault.endswith(words) for fault in its)]
         if nodes:
             found.append(text.format(count(len(nodes), "operation")) + _at(nodes, main))
     cuts = [node for node in graph.nodes if node.kind is Kind.CUT]

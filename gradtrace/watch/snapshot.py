@@ -6,17 +6,18 @@ are wanted; that is too dear for `check`, which does without.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from itertools import compress
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from gradtrace import heap
 from gradtrace.model import source
-from gradtrace.model.events import Cut
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
@@ -25,35 +26,14 @@ from gradtrace.watch.backward import FREED, BackwardCall
 from gradtrace.watch.calls import ModuleCalls
 from gradtrace.watch.cuts import Cuts
 from gradtrace.watch.flow import Flow
+from gradtrace.watch.notes import Input, Made, Notes
 from gradtrace.watch.observer import Handler, Observer, TorchCall
 from gradtrace.watch.saved import memory
 from gradtrace.watch.session import Session
 
-#: calls remembered for the pictures
-_KEEP = 200_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    """An input that needs no gradient."""
-
-    name: str | None
-    tensor: TensorFact
-    cuts: tuple[Cut, ...]
-    #: identity, for a frozen parameter whose name is looked up later; 0 for what may be gone by then
-    parameter: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """What one call knew that its nodes do not."""
-
-    function: str
-    #: the number after that of the last node it made
-    end: int
-    #: number of the innermost module call it ran in
-    call: int
-    inputs: tuple[_Input, ...]
+_UNKNOWN = TensorFact(None)
+_HOOKED = object()
+_TAGS = "freed, modified in place, custom Function, checkpoint, in-place, view, double backward, hook".split(", ")
 
 
 class Snapshots(Observer):
@@ -77,8 +57,7 @@ class Snapshots(Observer):
         self._tensor = tensor
         self._line = line
         self._seen: set[tuple[str, int]] = set()
-        self._starts: list[int] = []
-        self._made: list[_Made] = []
+        self.notes = Notes()
         self.calls = ModuleCalls()
 
     def attach(self, session: Session, cuts: Cuts) -> None:
@@ -100,21 +79,16 @@ class Snapshots(Observer):
 
     def _note(self, call: TorchCall) -> None:
         running = self.calls.innermost(call.frame)
-        inputs = tuple(self._inputs(call))
-        self._starts.append(call.before)
-        self._made.append(_Made(getattr(call.func, "__name__", ""), call.after, running, inputs))
-        if len(self._starts) >= 2 * _KEEP:
-            del self._starts[:_KEEP], self._made[:_KEEP]
-
-    def _inputs(self, call: TorchCall) -> Iterable[_Input]:
         constants = [one for one in call.inputs if not one.requires_grad]
-        if not constants:
-            return
+        inputs = tuple(self._inputs(call, constants)) if constants else ()
+        self.notes.add(call.before, call.after, Made(getattr(call.func, "__name__", ""), running, inputs))
+
+    def _inputs(self, call: TorchCall, constants: Iterable[torch.Tensor]) -> Iterable[Input]:
         named = self._names_at(call.frame)
         for tensor in constants:
             name = next((text for text, value in named if value is tensor), None)
             parameter = id(tensor) if isinstance(tensor, torch.nn.Parameter) else 0
-            yield _Input(name, _fact(tensor), self._cuts.of(tensor), parameter)
+            yield Input(name, _fact(tensor), self._cuts.of(tensor), parameter)
 
     def _names_at(self, frame: FrameType | None) -> list[tuple[str, Any]]:
         """The names and attributes that the user's statement reads, with their values."""
@@ -165,7 +139,7 @@ class Snapshots(Observer):
 
     def _put_gradients(self, flow: Flow) -> None:
         graph = self.graphs[-1]
-        nodes = tuple(replace(node, gradient=flow.found.get(node.id)) for node in graph.nodes)
+        nodes = tuple(node._replace(gradient=flow.found.get(node.id)) for node in graph.nodes)
         self.graphs[-1] = replace(graph, nodes=nodes)
 
     def _take_named(self, frame: FrameType | None) -> None:
@@ -201,7 +175,7 @@ class Snapshots(Observer):
         create: bool,
         root: str,
     ) -> Graph:
-        with torch._C.DisableTorchFunction():
+        with torch._C.DisableTorchFunction(), heap.uncollected():
             found = list(names.everything(frame, self.session.frames))
             picture = _Picture(self, found)
             graph = picture.of(outputs, root)
@@ -209,18 +183,11 @@ class Snapshots(Observer):
                 self._flow = Flow(self.session, picture.ids)
         return replace(graph, request=request, stack=stack, retain_graph=retain, create_graph=create)
 
-    def made_at(self, number: int) -> _Made | None:
-        at = bisect_right(self._starts, number) - 1
-        return self._made[at] if at >= 0 and number < self._made[at].end else None
-
     def call_at(self, number: int) -> int:
         """The innermost module call that a node was made in; for a node that no torch call made, the one around both
         neighbours."""
-        at = bisect_right(self._starts, number) - 1
-        if at >= 0 and number < self._made[at].end:
-            return self._made[at].call
-        around = self._made[max(at, 0) : at + 2]
-        return self.calls.common(around[0].call, around[1].call) if len(around) == 2 and at >= 0 else 0
+        around = self.notes.around(number)
+        return self.calls.common(around[0].call, around[-1].call) if around else 0
 
 
 class _Picture:
@@ -228,7 +195,7 @@ class _Picture:
 
     def __init__(self, snapshots: Snapshots, named: list[tuple[str, Any]]) -> None:
         self.session = snapshots.session
-        self._made_at = snapshots.made_at
+        self._notes = snapshots.notes
         self._call_at = snapshots.call_at
         self._calls = snapshots.calls
         self._modules = {id(one): name for name, one in reversed(named) if isinstance(one, torch.nn.Module)}
@@ -240,78 +207,95 @@ class _Picture:
         self._parameters: list[torch.Tensor] = [tensor for _, tensor in pairs if isinstance(tensor, torch.nn.Parameter)]
         modules = [one for _, one in named if isinstance(one, torch.nn.Module)]
         self._parameters += [buffer for one in modules for buffer in one._buffers.values() if buffer is not None]
+        #: the nodes, numbered from 1 in the order of the walk
         self.ids: dict[Any, int] = {}
-        self._rank: dict[int, int] = {}
+        # of each node by its id, what was noted when it was made: in lists, since graphs are large
+        self._numbers = array("q", [-1])
+        self._stacks: list[Stack] = [()]
+        self._makers = array("q", [-1])
+        self._statements: list[object] = [None]
+        self._said: dict[int, tuple[object, str | None]] = {}
         self._nodes: list[Node] = []
         self._edges: list[Edge] = []
-        self._users: dict[Any, list[Any]] = {}
+        self._outputs: dict[tuple[TensorFact, ...], tuple[TensorFact, ...]] = {}
 
     def of(self, outputs: Sequence[Any], root: str) -> Graph:
         roots = walk.roots_of(outputs)
-        order = self._walk(roots)
-        last = self._last_of_calls(order)
-        root_values = dict(zip(roots, outputs, strict=False))
-        fresh = len(order)
-        for node in order:
-            at = self.ids[node]
-            inputs = node.next_functions
-            self._edges += [
-                Edge(at, self.ids[child], number, out)
-                for number, (child, out) in enumerate(inputs)
-                if child is not None
-            ]
-            made = last.get(node)
-            if made is not None:
-                free = [number for number, (child, _) in enumerate(inputs) if child is None]
-                fresh = self._add_constants(at, made, free, len(inputs), fresh)
-        operations = [node for node in order if type(node) is not walk.ACCUMULATE]
-        running = {node: self._call_at(node._sequence_nr()) for node in operations}
-        self._rank = {number: rank for rank, number in enumerate(sorted(n._sequence_nr() for n in operations), 1)}
-        leaves = [node.variable for node in order if type(node) is walk.ACCUMULATE]
+        self._walk(roots)
+        self._look_up()
+        created = [number for node, number in self.ids.items() if type(node) is not walk.ACCUMULATE]
+        created.sort(key=self._numbers.__getitem__)
+        #: whether another operation of the same statement reads it
+        self._inner = bytearray(len(self._numbers))
+        self._add_edges(self._last_of_calls(created))
+        leaves = [node.variable for node in self.ids if type(node) is walk.ACCUMULATE]
         self._storages = Storages([*self._parameters, *leaves])
-        calls = self._calls.described(set(running.values()), self._modules)
-        paths = {call.number: call.path for call in calls}
-        constants = self._nodes
-        self._nodes = [
-            self._node(node, root_values.get(node), root, running.get(node, 0), paths) for node in order
-        ] + constants
-        walk.keep(order)
+        self._running = [self._call_at(number) for number in self._numbers]
+        calls = self._calls.described(set(self._running), self._modules)
+        self._paths = {call.number: call.path for call in calls}
+        self._ranks = [0] * len(self._numbers)
+        for rank, number in zip(self.ids.values(), created, strict=False):
+            self._ranks[number] = rank
+        values = dict(zip(roots, outputs, strict=False))
+        nodes = [
+            self._leaf(node) if type(node) is walk.ACCUMULATE else self._operation(node, number, values.get(node), root)
+            for node, number in self.ids.items()
+        ]
+        walk.keep(list(self.ids))
         ids = tuple(dict.fromkeys(self.ids[node] for node in roots))
         reached = {id(leaf) for leaf in leaves}
         absent = (self._leaf_names[id(one)] for one in self._parameters if one.requires_grad and id(one) not in reached)
-        graph = Graph(ids, tuple(self._nodes), tuple(self._edges), calls=calls, absent=tuple(dict.fromkeys(absent)))
+        graph = Graph(ids, (*nodes, *self._nodes), tuple(self._edges), calls=calls, absent=tuple(dict.fromkeys(absent)))
         return _with_short_names(graph, self._modules.values())
 
-    def _walk(self, roots: Sequence[Any]) -> list[Any]:
-        order: list[Any] = []
+    def _walk(self, roots: Sequence[Any]) -> None:
         waiting = list(reversed(roots))
         while waiting:
             node = waiting.pop()
-            if node in self.ids:
-                continue
-            order.append(node)
-            self.ids[node] = len(order)
-            children = [child for child, _ in node.next_functions if child is not None]
-            for child in children:
-                self._users.setdefault(child, []).append(node)
-            waiting += reversed(children)
-        return order
+            if node not in self.ids:
+                self.ids[node] = len(self.ids) + 1
+                waiting += [child for child, _ in reversed(node.next_functions) if child is not None]
 
-    def _last_of_calls(self, order: list[Any]) -> dict[Any, _Made]:
-        """For each call the node of its output: the last it made, of those in the graph."""
-        last: dict[int, tuple[int, Any, _Made]] = {}
-        for node in order:
-            if type(node) is walk.ACCUMULATE:
-                continue
-            number = node._sequence_nr()
-            made = self._made_at(number)
-            if made is not None and (id(made) not in last or last[id(made)][0] < number):
-                last[id(made)] = number, node, made
-        return {node: made for _, node, made in last.values()}
+    def _look_up(self) -> None:
+        for node in self.ids:
+            number = -1 if type(node) is walk.ACCUMULATE else node._sequence_nr()
+            stack = self.session.trail.find(number)
+            self._numbers.append(number)
+            self._stacks.append(stack)
+            self._makers.append(self._notes.find(number))
+            self._statements.append(self._statement(stack)[0])
 
-    def _add_constants(self, user: int, made: _Made, free: list[int], next_input: int, fresh: int) -> int:
-        numbers = [*free, *range(next_input, next_input + len(made.inputs))]
-        for number, given in zip(numbers, made.inputs, strict=False):
+    def _statement(self, stack: Stack) -> tuple[object, str | None]:
+        """The statement at a place, and the variable that it assigns."""
+        known = self._said.get(id(stack))
+        if known is None:
+            targets = source.assigned(stack[0]) if stack else []
+            statement = source.statement(*stack[0].place) if stack else None
+            known = self._said[id(stack)] = statement, targets[0] if len(targets) == 1 else None
+        return known
+
+    def _last_of_calls(self, created: list[int]) -> set[int]:
+        """For each call that had constants the node of its output: the last it made, of those in the graph."""
+        makers = ((number, self._makers[number]) for number in created)
+        return set({at: number for number, at in makers if at >= 0 and self._notes.made[at].inputs}.values())
+
+    def _add_edges(self, last_of_calls: set[int]) -> None:
+        fresh = len(self.ids)
+        for node, user in self.ids.items():
+            inputs = node.next_functions
+            for at, (child, output) in enumerate(inputs):
+                if child is not None:
+                    read = self.ids[child]
+                    self._edges.append(Edge(user, read, at, output))
+                    self._inner[read] |= self._statements[read] is self._statements[user]
+            if user in last_of_calls:
+                free = [at for at, (child, _) in enumerate(inputs) if child is None]
+                given = self._notes.made[self._makers[user]].inputs
+                fresh = self._add_constants(user, given, free, len(inputs), fresh)
+
+    def _add_constants(self, user: int, inputs: Sequence[Input], free: list[int], next_input: int, fresh: int) -> int:
+        numbers = [*free, *range(next_input, next_input + len(inputs))]
+        for number, given in zip(numbers, inputs, strict=False):
             fresh += 1
             self._edges.append(Edge(user, fresh, number))
             if not given.cuts:
@@ -326,43 +310,34 @@ class _Picture:
             self._nodes.append(Node(fresh, Kind.CONSTANT, cut.behind, cut.source, (TensorFact(cut.shape),)))
         return fresh
 
-    def _node(self, node: Any, output: Any, root: str, call: int, paths: Mapping[int, str]) -> Node:
-        if type(node) is walk.ACCUMULATE:
-            return self._leaf(node)
-        number = node._sequence_nr()
-        stack = self.session.trail.find(number)
-        made = self._made_at(number)
+    def _operation(self, node: Any, number: int, output: Any, root: str) -> Node:
+        at, stack, call = self._makers[number], self._stacks[number], self._running[number]
+        made = self._notes.made[at] if at >= 0 else None
         saved, hooked = saved_tensors(node, self._storages)
         name, live = self._live.get((node, 0), (None, None))
         if output is not None:
             name, live = name or root or None, output
-        tags = _tags(node, made, saved, hooked, self.session.is_created(number), live)
+        if (
+            name is None
+            and not self._inner[number]
+            and (made is None or self._notes.is_last(at, self._numbers[number]))
+        ):
+            name = self._statement(stack)[1]
+        outputs = tuple([_known_fact(tuple(one.shape), one.dtype, one.device) for one in node._input_metadata])
         return Node(
-            id=self.ids[node],
+            id=number,
             kind=Kind.OP,
-            op=type(node).__name__,
-            name=name or (self._assigned(node, stack) if made is None or number == made.end - 1 else None),
-            outputs=tuple(_known_fact(tuple(one.shape), one.dtype, one.device) for one in node._input_metadata),
+            op=_kind_of(node).name,
+            name=name,
+            outputs=self._outputs.setdefault(outputs, outputs),
             stack=stack,
-            module=paths.get(call, ""),
+            module=self._paths.get(call, ""),
             saved=saved,
             value=_value(output),
-            tags=tags,
-            call=call if call in paths else 0,
-            made=self._rank[number],
+            tags=_tags(node, made, saved, hooked, self.session.is_created(self._numbers[number]), live),
+            call=call if call in self._paths else 0,
+            made=self._ranks[number],
         )
-
-    def _assigned(self, node: Any, stack: Stack) -> str | None:
-        """The variable that the statement assigns, if this node is the statement's last."""
-        if not stack:
-            return None
-        targets = source.assigned(stack[0])
-        here = source.statement(*stack[0].place)
-        for user in self._users.get(node, ()):
-            other = self.session.trail.find(user._sequence_nr())
-            if other and source.statement(*other[0].place) is here:
-                return None
-        return targets[0] if len(targets) == 1 else None
 
     def _leaf(self, node: Any) -> Node:
         leaf = node.variable
@@ -379,7 +354,7 @@ def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
     prefix = next(iter(outer), "")
     if len(outer) != 1 or "." in prefix or any(path.removeprefix(f"{prefix}.")[:1].isdigit() for path in paths):
         return graph
-    calls = tuple(replace(call, path=_shorter(call.path, prefix)) for call in graph.calls)
+    calls = tuple(call._replace(path=_shorter(call.path, prefix)) for call in graph.calls)
     absent = tuple(_shorter(name, prefix) for name in graph.absent)
     return replace(graph, nodes=tuple(_without(node, prefix) for node in graph.nodes), calls=calls, absent=absent)
 
@@ -395,7 +370,7 @@ def _shorter(path: str, prefix: str) -> str:
 def _without(node: Node, prefix: str) -> Node:
     name = node.name.removeprefix(f"{prefix}.") if node.name and node.kind is Kind.LEAF else node.name
     module = _shorter(node.module, prefix)
-    return node if (name, module) == (node.name, node.module) else replace(node, name=name, module=module)
+    return node if (name, module) == (node.name, node.module) else node._replace(name=name, module=module)
 
 
 def _grad(leaf: torch.Tensor) -> str:
@@ -428,12 +403,12 @@ def _unconsumed(found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.
 
 
 def _fact(tensor: torch.Tensor) -> TensorFact:
-    return _known_fact(tuple(tensor.shape), tensor.dtype, tensor.device)
+    return _known_fact(tensor.shape, tensor.dtype, tensor.device)
 
 
 @lru_cache(maxsize=4096)  # many nodes of a large graph share one
 def _known_fact(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> TensorFact:
-    return TensorFact(shape, _short(dtype), str(device))
+    return TensorFact(tuple(shape), _short(dtype), str(device))
 
 
 def _short(dtype: torch.dtype) -> str:
@@ -444,9 +419,6 @@ def _value(tensor: Any) -> str | None:
     if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1 or tensor.dim() > 0 or tensor.is_complex():
         return None
     return f"{tensor.item():.6g}"
-
-
-_SAVED_NAMES: dict[type, tuple[str, ...]] = {}
 
 
 class Storages:
@@ -464,63 +436,91 @@ class Storages:
         number = self._numbers.setdefault(address, len(self._numbers) + 1)
         return number, tensor.untyped_storage().nbytes(), address in self._parameters
 
+    def saved(self, name: str, tensor: torch.Tensor) -> Saved:
+        """What there is to know of a tensor that is saved under this name."""
+        size = 0 if tensor.layout is not torch.strided else tensor.numel() * tensor.element_size()
+        return Saved(name, _fact(tensor), size, SavedState.HELD, *self.of(tensor))
+
 
 def saved_tensors(node: Any, storages: Storages | None = None) -> tuple[tuple[Saved, ...], bool]:
     """The node's saved tensors, and whether some are behind `saved_tensors_hooks`: those are not unpacked, since that
     runs the user's code (a checkpoint's forward)."""
-    kind = type(node)
-    if kind not in _SAVED_NAMES:
-        _SAVED_NAMES[kind] = tuple(name[4:] for name in dir(node) if name.startswith("_raw_saved_"))
+    storages = storages or Storages()
     found: list[Saved] = []
     hooked = False
-    for name in _SAVED_NAMES[kind]:
-        raws, _ = _get(node, f"_raw{name}")
-        many = isinstance(raws, (list, tuple))
-        if any(getattr(raw, "unpack_hook", None) is not None for raw in (raws if many else [raws])):
-            hooked = True
+    for label, raw, saved in _kind_of(node).saved:
+        try:
+            value = _HOOKED if _has_hook(getattr(node, raw)) else getattr(node, saved)
+        except RuntimeError as error:
+            state = SavedState.FREED if FREED in str(error) else SavedState.MODIFIED
+            found.append(Saved(label, _UNKNOWN, 0, state))
             continue
-        # a custom Function has no `_saved_tensors`
-        value, state = _get(node, name if hasattr(type(node), name) else name[1:])
-        label = name.removeprefix("_saved_")
-        if state is not SavedState.HELD:
-            found.append(Saved(label, TensorFact(None), 0, state))
-        values = list(value) if isinstance(value, (list, tuple)) else [value]
-        for index, one in enumerate(values):
-            if isinstance(one, torch.Tensor):
-                named = label if len(values) == 1 else f"{label}[{index}]"
-                found.append(Saved(named, _fact(one), _bytes(one), SavedState.HELD, *(storages or Storages()).of(one)))
+        if value is _HOOKED:
+            hooked = True
+        elif isinstance(value, torch.Tensor):
+            found.append(storages.saved(label, value))
+        elif isinstance(value, (list, tuple)):
+            names = [label] if len(value) == 1 else [f"{label}[{index}]" for index in range(len(value))]
+            found += [
+                storages.saved(name, one)
+                for name, one in zip(names, value, strict=True)
+                if isinstance(one, torch.Tensor)
+            ]
     return tuple(found), hooked
 
 
-def _get(node: Any, name: str) -> tuple[Any, SavedState]:
-    try:
-        return getattr(node, name), SavedState.HELD
-    except RuntimeError as error:
-        return None, SavedState.FREED if FREED in str(error) else SavedState.MODIFIED
+class _NodeKind(NamedTuple):
+    """What all nodes of a kind have in common."""
+
+    #: `AddBackward0`; torch makes the text anew each time it is asked for
+    name: str
+    #: the name of each tensor they save, and the attributes by which it is reached as it lies, and unpacked
+    saved: tuple[tuple[str, str, str], ...]
+    custom: bool
+    checkpoint: bool
+    view: bool
 
 
-def _bytes(tensor: torch.Tensor) -> int:
-    return 0 if tensor.layout is not torch.strided else tensor.numel() * tensor.element_size()
+_KINDS: dict[type, _NodeKind] = {}
+
+
+def _kind_of(node: Any) -> _NodeKind:
+    kind = type(node)
+    if kind not in _KINDS:
+        names = [name.removeprefix("_raw") for name in dir(kind) if name.startswith("_raw_saved_")]
+        # a custom Function has no `_saved_tensors`
+        saved = [(name[7:], f"_raw{name}", name if hasattr(kind, name) else name[1:]) for name in names]
+        name = kind.__name__
+        custom = hasattr(kind, "_forward_cls") and not name.startswith("Checkpoint")
+        _KINDS[kind] = _NodeKind(name, tuple(saved), custom, name.startswith("CheckpointFunction"), name in walk.VIEWS)
+    return _KINDS[kind]
+
+
+def _has_hook(raw: Any) -> bool:
+    if isinstance(raw, (list, tuple)):
+        return any(map(_has_hook, raw))
+    return getattr(raw, "unpack_hook", None) is not None
 
 
 def _tags(
-    node: Any, made: _Made | None, saved: tuple[Saved, ...], hooked: bool, created: bool, live: Any
+    node: Any, made: Made | None, saved: tuple[Saved, ...], hooked: bool, created: bool, live: Any
 ) -> tuple[str, ...]:
-    name = type(node).__name__
-    states = {one.state for one in saved}
-    told = {
-        "freed": SavedState.FREED in states,
-        "modified in place": SavedState.MODIFIED in states,
-        "custom Function": hasattr(type(node), "_forward_cls") and not name.startswith("Checkpoint"),
-        "checkpoint": name.startswith("CheckpointFunction") or hooked,
-        "in-place": made is not None and _writes_in_place(made.function),
-        "view": name in walk.VIEWS,
-        "double backward": created,
-        "hook": isinstance(live, torch.Tensor) and bool(live._backward_hooks),
-    }
-    return tuple(tag for tag, true in told.items() if true)
+    kind = _kind_of(node)
+    states = [one.state for one in saved]
+    told = (
+        SavedState.FREED in states,
+        SavedState.MODIFIED in states,
+        kind.custom,
+        kind.checkpoint or hooked,
+        made is not None and _writes_in_place(made.function),
+        kind.view,
+        created,
+        isinstance(live, torch.Tensor) and bool(live._backward_hooks),
+    )
+    return tuple(compress(_TAGS, told))
 
 
+@lru_cache(maxsize=1024)
 def _writes_in_place(function: str) -> bool:
     """`add_`, `__iadd__`, but not `__add__`."""
     return function.startswith("__i") if function.endswith("__") else function.endswith("_")

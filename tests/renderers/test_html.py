@@ -35,8 +35,8 @@ def layers(count: int, **more: Any) -> Graph:
     """A net of equal layers at a line of a file that is there, with a loss of 0.5."""
     graph = encoder(count, {number: {"saved": (Saved("self", SHAPE[0], 24),)} for number in range(count)})
     stack = (Site(str(Path.cwd() / "train.py"), 3, "forward"),)
-    nodes = [replace(node, stack=stack) if node.stack else node for node in graph.nodes]
-    nodes[0] = replace(nodes[0], name="loss", value="0.5", **more)
+    nodes = [node._replace(stack=stack) if node.stack else node for node in graph.nodes]
+    nodes[0] = nodes[0]._replace(name="loss", value="0.5", **more)
     place = (Site(str(Path.cwd() / "train.py"), 5, "<module>"),)
     return replace(graph, nodes=tuple(nodes), request="backward", stack=place)
 
@@ -103,7 +103,7 @@ class TestPage:
 
     def test_lets_no_name_end_its_script(self) -> None:
         evil = layers(2)
-        first = replace(evil.nodes[0], name="</script><script>alert(1)</script>{{style}}")
+        first = evil.nodes[0]._replace(name="</script><script>alert(1)</script>{{style}}")
         page = html.page([replace(evil, nodes=(first, *evil.nodes[1:]))])
         assert "<script>alert" not in page
         assert data(page)["graphs"][0]["title"].startswith("</script>")

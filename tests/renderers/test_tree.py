@@ -180,10 +180,10 @@ def test_a_cut_is_a_cut_and_what_lies_behind_is_hollow() -> None:
 
 def test_freed_and_modified_tensors_are_told_at_the_top_and_at_the_node() -> None:
     nodes = list(bce().nodes)
-    freed = tuple(replace(item, state=SavedState.FREED) for item in nodes[0].saved)
-    nodes[0] = replace(nodes[0], saved=freed, tags=("freed",))
-    broken = (nodes[4].saved[0], replace(nodes[4].saved[1], state=SavedState.MODIFIED))
-    nodes[4] = replace(nodes[4], saved=broken, tags=("modified in place", "hook"))
+    freed = tuple(item._replace(state=SavedState.FREED) for item in nodes[0].saved)
+    nodes[0] = nodes[0]._replace(saved=freed, tags=("freed",))
+    broken = (nodes[4].saved[0], nodes[4].saved[1]._replace(state=SavedState.MODIFIED))
+    nodes[4] = nodes[4]._replace(saved=broken, tags=("modified in place", "hook"))
     assert shown(replace(bce(), nodes=tuple(nodes), retain_graph=True), width=80) == dedent(
         """\
         loss = 0.6931  scalar  backward(retain_graph=True) at train.py:8
@@ -358,10 +358,10 @@ def test_a_loss_at_each_step_stays_flat_and_folds() -> None:
     ],
 )
 def test_no_fold_hides_a_cut_or_a_fault(change: dict[str, object]) -> None:
-    printed = body(chain(300, lambda node: replace(node, **change) if node.id in (100, 101, 200) else node))
+    printed = body(chain(300, lambda node: node._replace(**change) if node.id in (100, 101, 200) else node))
     assert printed.count("⋮") == 3
     assert sum("detach()" in line or "freed" in line or "modified" in line for line in printed.splitlines()) == 3
-    every = body(chain(50, lambda node: replace(node, **change)))
+    every = body(chain(50, lambda node: node._replace(**change)))
     assert "⋮" not in every
     assert len(every.splitlines()) == 50
 
@@ -422,7 +422,7 @@ def test_no_colour_where_the_console_has_none_and_colour_where_it_has() -> None:
 
 
 def test_ascii_where_the_terminal_knows_no_more() -> None:
-    graph = replace(gan(), nodes=(replace(gan().nodes[0], name="größe"), *gan().nodes[1:]))
+    graph = replace(gan(), nodes=(gan().nodes[0]._replace(name="größe"), *gan().nodes[1:]))
     printed = shown(graph, encoding="ascii")
     assert printed.splitlines()[4:] == [
         r"* gr\xf6\xdfe = 1.39  MeanBackward0  scalar  line 43",

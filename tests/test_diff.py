@@ -41,7 +41,7 @@ class TestGraphs:
         moved = changed(
             encoder(4),
             lambda node: node._replace(
-                value="7", stack=tuple(replace(site, line=site.line + 10) for site in node.stack)
+                value="7", stack=tuple(site._replace(line=site.line + 10) for site in node.stack)
             ),
         )
         texts = {("/train.py", line): f"line {line}" for line in range(40)}

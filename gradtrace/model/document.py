@@ -188,7 +188,10 @@ def _document(text: str, name: str) -> dict[str, Any]:
 
 
 def _read_site(plain: Mapping[str, Any]) -> Site:
-    values = {name: plain.get(name, default) for name, default in _defaults(Site).items()}
+    values = {
+        name: plain.get(name, default) if default is not _NONE else plain[name]
+        for name, default in _defaults(Site).items()
+    }
     values |= {name: values[name] - 1 for name in _COLUMNS if values[name] is not None}
     path = plain["path"]
     return Site(**{**values, "path": path if path.startswith("<") else os.path.abspath(path)})

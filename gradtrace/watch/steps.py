@@ -222,6 +222,8 @@ class HandWritten(Observer):
     def __init__(self, session: Session, steps: Steps) -> None:
         super().__init__(session)
         self._steps = steps
+        #: the leaf whose .grad was read last, and where that gradient's values lie
+        self._last: tuple[Leaf, int] | None = None
 
     def functions(self) -> Mapping[Any, Handler]:
         grad: Any = Tensor.grad
@@ -230,6 +232,7 @@ class HandWritten(Observer):
             grad.__set__: self._set,
             grad.__delete__: self._set,
             **dict.fromkeys(_WRITES, self._write),
+            Tensor.mul_: self._fade,
         }
 
     def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
@@ -242,6 +245,16 @@ class HandWritten(Observer):
         leaf = self.session.gradients.known(call.args[0])
         if leaf is not None:
             self.session.gradients.read(call.args[0], leaf)
+            plain = type(call.out) is Tensor and call.out.layout is torch.strided
+            self._last = (leaf, call.out.data_ptr()) if plain and leaf.used else None
+
+    def _fade(self, call: TorchCall) -> None:
+        """Of a gradient that was used a part is kept on purpose: it is a trace of the past, not a forgotten rest."""
+        target, user = call.args[0], self.session.frames.is_user(call.frame.f_code.co_filename)
+        if self._last is not None and user and type(target) is Tensor and target.layout is torch.strided:
+            leaf, where = self._last
+            if where == target.data_ptr():
+                leaf.clear()
 
     def _write(self, call: TorchCall) -> None:
         for tensor in tensors_in(call.args[:1]):

@@ -424,6 +424,28 @@ BAD = {
 }
 
 GOOD = {
+    "eligibility traces, kept where the gradients are": """
+        value = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+        value.zero_grad()
+        for t in range(6):
+            s = torch.randn(3)
+            v = value(s)
+            error = float(s.sum()) - v.item()
+            v.backward()
+            with torch.no_grad():
+                for p in value.parameters():
+                    p.add_(0.01 * error * p.grad)
+                    p.grad.mul_(0.9 * 0.8)
+    """,
+    "a momentum of one's own, kept where the gradients are": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(6):
+            model(torch.randn(8, 3)).pow(2).mean().backward()
+            opt.step()
+            for p in model.parameters():
+                p.grad *= 0.9
+    """,
     "windows that grow from epoch to epoch": """
         model = nn.Linear(3, 1)
         opt = torch.optim.SGD(model.parameters(), lr=0.1)

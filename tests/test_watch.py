@@ -171,7 +171,7 @@ class TestErrorsOfOurs:
         "trail.Trail.add",
         "walk.visit",
         "names.find",
-        "gradients.Gradients.uses",
+        "gradients.Gradients.use",
         "gradients.Gradients.after_backward",
         "steps.Steps._judge",
         "steps.Steps._use",

@@ -153,7 +153,11 @@ class ClearedGrad(Rule):
             f"this clears the gradients of {_loss(one)} before `{step.optimizer}.step` uses them: "
             f"{f'{seen.turns} steps' if seen.turns > 1 else 'the step'} found no gradient in {leaves_of(one)}",
             "clear the gradients before the backward call, or after the step",
-            ((one.stack, "the gradients are computed here"), (step.stack, "this step finds nothing")),
+            (
+                (one.stack, "the gradients are computed here"),
+                (step.stack, "this step finds nothing"),
+                (_caller(one), "called from here"),
+            ),
         )
 
     def _thinned(self, seen: _Seen) -> list[Finding]:
@@ -215,11 +219,15 @@ class ClearedGrad(Rule):
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []
+        uncalled = source.uncalled(one.stack[0].path, "step") if one.stack else None
         return self.finding(
-            one.stack,
+            (one.stack[0]._replace(line=uncalled, column=None),) if uncalled else one.stack,
             f"the gradients of {_loss(one)} are computed {event.calls} times, but the `{event.optimizer}` that holds "
-            f"{leaves_of(one)} never makes a step",
-            "call step() of that optimizer after this backward call",
+            f"{leaves_of(one)} never makes a step{': step is named here, but not called' if uncalled else ''}",
+            "call it: step() with parentheses"
+            if uncalled
+            else "call step() of that optimizer after this backward call",
+            ((one.stack, "the gradients are computed here"),),
             level=self._level(one.stack),
         )
 
@@ -228,6 +236,12 @@ class ClearedGrad(Rule):
         later = ((site.path, line) for site in stack for line in source.conditional(site, ("step",)))
         ran = {site.place for stack in self._ran for site in stack}
         return self.level if ran.issuperset(later) else Level.NOTE
+
+
+def _caller(one: Given) -> Stack:
+    """Where a function was called that clears, if the backward call is in another one."""
+    own = bool(one.cleared and one.stack) and one.cleared[0].function == one.stack[0].function
+    return () if own else one.cleared[1:]
 
 
 def _line(one: Given) -> _Line:

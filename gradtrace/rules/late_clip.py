@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradtrace.model.events import Clipped, End, Event
+from gradtrace.model.events import Clipped, End, Event, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
@@ -52,17 +52,21 @@ class _Line:
 class LateClip(Rule):
     id = "late-clip"
     level = Level.ERROR
-    hears = (Clipped, End)
+    hears = (Clipped, Unstepped, End)
     needs = Needs(steps=2)
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}
+        #: names of leaves whose optimizer never made a step: that is the fault, wherever they are clipped
+        self._idle: set[str] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Clipped):
             line = self._lines.setdefault(event.stack, _Line())
             line.fates[event.fate] += 1
             line.last[event.fate] = event
+        elif isinstance(event, Unstepped):
+            self._idle.update(event.given.leaves)
         elif isinstance(event, End):
             return [finding for line in self._lines.values() for finding in self._judge(line)]
         return []
@@ -81,6 +85,8 @@ class LateClip(Rule):
             return self._never(clip) if total > _TURNS else []
         if fate == "none":
             return self._none(clip)
+        if fate == "cleared" and not self._idle.isdisjoint(clip.leaves):
+            return []
         return {"empty": self._empty, "spent": self._spent, "cleared": self._cleared}[fate](clip)
 
     def _never(self, clip: Clipped) -> list[Finding]:

@@ -140,6 +140,22 @@ BAD = {
             scaler.step(opt)
             scaler.update()
         """,
+    "step_without_parentheses": """
+        for x, y in data:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            opt.step  # fault
+        """,
+    "cleared_by_a_probe_of_another_function": """
+        def probe(x, y):
+            model.zero_grad()  # fault
+            return torch.autograd.grad(F.mse_loss(model(x), y), model[0].weight)[0].norm()
+        for x, y in data:
+            F.mse_loss(model(x), y).backward()
+            probe(x, y)
+            opt.step()
+        """,
 }
 
 GOOD = {
@@ -395,6 +411,13 @@ def test_the_line_is_found(name: str, reports: dict[str, Any]) -> None:
     lines = (_START + _dedent(BAD[name])).splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "# fault" in text)
     assert _alarms(reports[name]) == [("cleared-grad", line)]
+
+
+def test_where_the_function_that_clears_is_called(reports: dict[str, Any]) -> None:
+    lines = (_START + _dedent(BAD["cleared_by_a_probe_of_another_function"])).splitlines()
+    (finding,) = reports["cleared_by_a_probe_of_another_function"]["findings"]
+    called = lines.index("    probe(x, y)") + 1
+    assert called in [related["line"] for related in finding["related"] if related["message"] == "called from here"]
 
 
 @pytest.mark.parametrize("name", GOOD)

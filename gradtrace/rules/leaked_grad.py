@@ -42,6 +42,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from gradtrace.model import source
 from gradtrace.model.events import Clipped, Collected, End, Event, Fed, Given
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
@@ -236,4 +237,13 @@ def _loss(one: Given, otherwise: str = "this call") -> str:
 
 def _entry(one: Given) -> Iterable[tuple[Stack, str]]:
     if one.entry:
-        yield within(one.entry, 1), "through here"
+        yield _called_by_name(one) or within(one.entry, 1), "through here"
+
+
+def _called_by_name(one: Given) -> Stack:
+    """Where a target or teacher is called within a module that holds it: `self.target(x)` in its forward."""
+    parts = {part for name in one.leaves for part in name.split(".") if _TARGET.search(part)}
+    for depth, site in enumerate(one.entry):
+        if site.in_module_call and any(text.rpartition(".")[2] in parts for text in source.reads(site) if "." in text):
+            return one.entry[depth:]
+    return ()

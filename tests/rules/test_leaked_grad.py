@@ -140,6 +140,25 @@ BAD = {
             nn.utils.clip_grad_norm_(both.parameters(), 1.0)
             s_opt.step()
         """,
+    "target_network_called_in_a_forward": """
+        class Byol(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.online, self.target = net(3, 4, 1), net(3, 4, 1)
+            def forward(self, x):
+                guess = self.online(x)
+                return F.mse_loss(guess, self.target(x))
+        byol = Byol()
+        opt = torch.optim.SGD(byol.online.parameters(), lr=0.1)
+        for x, _ in data:
+            loss = byol(x)
+            opt.zero_grad()
+            loss.backward()  # fault
+            opt.step()
+            with torch.no_grad():
+                for p, t in zip(byol.online.parameters(), byol.target.parameters()):
+                    t.mul_(0.9).add_(p, alpha=0.1)
+        """,
 }
 
 GOOD = {
@@ -382,6 +401,13 @@ def test_the_line_is_found(name: str, reports: dict[str, Any]) -> None:
     lines = (_START + _dedent(BAD[name])).splitlines()
     line = next(number for number, text in enumerate(lines, 1) if "# fault" in text)
     assert _alarms(reports[name]) == [("leaked-grad", line)]
+
+
+def test_where_a_module_calls_its_target(reports: dict[str, Any]) -> None:
+    lines = (_START + _dedent(BAD["target_network_called_in_a_forward"])).splitlines()
+    (finding,) = reports["target_network_called_in_a_forward"]["findings"]
+    called = next(number for number, line in enumerate(lines, 1) if "self.target(x)" in line)
+    assert called in [related["line"] for related in finding["related"] if related["message"] == "through here"]
 
 
 @pytest.mark.parametrize("name", GOOD)

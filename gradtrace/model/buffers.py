@@ -55,8 +55,9 @@ def _same_attribute(buffer: Buffer, name: str, filled: Site) -> bool:
 
 
 def _rank(site: Site) -> tuple[bool, int]:
-    """What is filled while an object is made comes last."""
-    return site.function == "__init__", site.line
+    """What is filled while an object is made, or set back for the next run, comes last."""
+    name = site.function.rpartition(".")[2].lstrip("_")
+    return name.startswith(("init", "reset")), site.line
 
 
 def _site(node: ast.AST, path: str, function: str) -> Site:

@@ -51,7 +51,7 @@ class GradShape(Rule):
         place, _ = _returning(event)
         return self.finding(
             place or event.made or event.stack,
-            f"the hook `{event.op}` returns a gradient of another shape than it was given",
+            f"the hook{'' if event.op.startswith('<') else f' `{event.op}`'} returns a gradient of another shape than it was given",
             "return a gradient of the same shape (expand_as, unsqueeze), or nothing, to leave it as it is",
             ((event.made, "the hook is registered here"), (event.stack, "this call runs it")),
         )

@@ -23,6 +23,8 @@ _NONE_GIVEN = re.compile(r"grad can be implicitly created only for")
 _ARGUMENT = re.compile(r"Mismatch in shape: grad_output\[(\d+)\] has a shape of \D*(\[.*?\]).* of \D*(\[.*?\])")
 _FUNCTION = re.compile(r"Function (\w+) returned an invalid gradient at index (\d+) - got (\[.*?\]) but .* (\[.*?\])")
 _COUNT = re.compile(r"[Ff]unction (\w+) returned an incorrect number of gradients \(expected (\d+), got (\d+)\)")
+#: what torch calls an object that is a hook
+_NAMELESS = "<unknown>"
 _HOOK = re.compile(r"hook '(.+)' has changed the size of value")
 _ASSIGNED = re.compile(r"assigned grad has data of a different size|attempting to assign a gradient of size")
 
@@ -40,8 +42,8 @@ class GradientShapes(Observer):
 
     def _hooked(self, call: TorchCall) -> None:
         hook = call.args[1] if len(call.args) > 1 else call.kwargs.get("hook")
-        name = getattr(hook, "__name__", "")
-        if name and len(self._hooks) < _HOOKS:
+        name = getattr(hook, "__name__", _NAMELESS)
+        if len(self._hooks) < _HOOKS:
             self._hooks[name] = sources.defined(hook), self.session.frames.stack(call.frame)
 
     def failed(self, call: TorchCall, error: BaseException) -> None:

@@ -20,8 +20,9 @@ def backward_of(kind: type) -> Stack:
 
 
 def defined(function: Any) -> Stack:
-    """The `def` line of a function; empty where it is none."""
-    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    """The `def` line of a function, of a partial's own one, or of an object's `__call__`; empty where there is none."""
+    own = function if hasattr(function, "__code__") else getattr(function, "func", type(function).__call__)
+    code = getattr(inspect.unwrap(own), "__code__", None) if callable(function) else None
     if code is None:
         return ()
     path = code.co_filename if code.co_filename.startswith("<") else os.path.abspath(code.co_filename)

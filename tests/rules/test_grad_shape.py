@@ -101,6 +101,15 @@ m = nn.Linear(4, 3)
 m(torch.randn(2, 4)).sum().backward()
 m.weight.grad = m.weight.grad.t()  # here
 """,
+    "hook that is an object": """\
+class Pool:
+    def __call__(self, g):
+        return g.mean(0)  # here
+m, head = nn.Linear(4, 3), nn.Linear(3, 1)
+h = m(torch.randn(6, 4))
+h.register_hook(Pool())
+head(h).sum().backward()
+""",
 }
 
 GOOD = {

@@ -223,7 +223,7 @@ class Ledger(Observer):
             grad = leaf.grad
             if grad is None or (now := (id(grad), grad._version)) == was:
                 continue
-            purse = self._purses.get(id(leaf)) or self._open(leaf, group)
+            purse = self._held(leaf) or self._open(leaf, group)
             if purse is None:
                 self._remember_input(leaf, own)
                 continue
@@ -240,6 +240,13 @@ class Ledger(Observer):
                 purse.mark = mark
         own.reach = {group: (tuple(names[:_NAMES]), len(names)) for group, names in found.items()}
         self._wait(own)
+
+    def _held(self, leaf: Tensor) -> Purse | None:
+        purse = self._purses.get(id(leaf))
+        if purse is None or isinstance(leaf, torch.nn.Parameter) or self.session.owned_by(leaf):
+            return purse
+        del self._purses[id(leaf)]  # of a parameter that has lain there before
+        return None
 
     def _open(self, leaf: Tensor, group: Group) -> Purse | None:
         if not group and not isinstance(leaf, torch.nn.Parameter):
@@ -277,7 +284,7 @@ class Ledger(Observer):
     def _read(self, call: TorchCall) -> None:
         tensor = call.args[0]
         reader = self._readers.at(call.frame)
-        purse = self._purses.get(id(tensor))
+        purse = self._held(tensor)
         if reader == "clip":
             if purse is not None or tensor.requires_grad:
                 self._clips.touch(call.frame, id(tensor), purse, self._account, given=call.out is not None)
@@ -310,7 +317,7 @@ class Ledger(Observer):
 
     def _set(self, call: TorchCall) -> None:
         tensor, value = call.args
-        purse = self._purses.get(id(tensor))
+        purse = self._held(tensor)
         if value is None:
             self._cleared(call)
         elif purse is not None and self._readers.at(call.frame) != "scaler":
@@ -321,14 +328,14 @@ class Ledger(Observer):
             purse.zeroed = False
 
     def _cleared(self, call: TorchCall) -> None:
-        purse = self._purses.get(id(call.args[0]))
+        purse = self._held(call.args[0])
         if purse is not None and (purse.calls or purse.clip is not None):
             self._clear(purse, call.frame)
 
     def after_zero_grad(self, tensors: Sequence[Tensor], frame: FrameType) -> None:
         self._clips.close()
         for tensor in tensors:
-            purse = self._purses.get(id(tensor))
+            purse = self._held(tensor)
             if purse is None or not (purse.calls or purse.clip is not None):
                 continue
             if purse.clip is None and not purse.fresh:

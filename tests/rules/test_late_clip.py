@@ -105,6 +105,28 @@ BAD = {
 }
 
 GOOD = {
+    "an_input_where_a_parameter_has_lain": """
+        import gc
+        for x, y in data[:3]:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()
+        places = {id(p) for p in model.parameters()}
+        del model, opt
+        gc.collect()
+        others = []
+        while len(others) < 1000:
+            x = torch.randn(1, 3, requires_grad=True)
+            if id(x) in places:
+                break
+            others.append(x)
+        net = nn.Linear(3, 1).requires_grad_(False)
+        for _ in range(6):
+            net(x).sum().backward()
+            x.grad.data.clamp_(-0.1, 0.1)
+            x.data.add_(x.grad.data)
+            x.grad.zero_()
+        """,
     "put_there_by_hand": """
         copies = [p.detach().clone().requires_grad_() for p in model.parameters()]
         c_opt = torch.optim.SGD(copies, lr=0.1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -46,10 +46,10 @@ def box(
     number: int,
     ends: Collection[int],
     outputs: Iterable[tuple[int, int]],
-    owned: Mapping[int, int],
+    saved: int,
 ) -> Node:
     """The node with this number for what is closed. `ends` are the leaves and constants in it, `outputs` what leaves it,
-    by node and output; `owned` are the bytes that each node keeps."""
+    by node and output; `saved` are the bytes kept for what is in it."""
     nodes = [graph.by_id[member] for member in closed.members]
     leaves = [one for end in ends if (one := graph.by_id[end]).kind is Kind.LEAF and one.outputs]
     out = [graph.by_id[node] for node, _ in outputs]
@@ -73,7 +73,7 @@ def box(
             more=bool(closed.shown),
             operations=len(nodes),
             parameters=sum(prod(leaf.outputs[0].shape or ()) for leaf in leaves),
-            saved_bytes=sum(owned.get(node.id, 0) for node in nodes),
+            saved_bytes=saved,
         ),
     )
 

@@ -7,6 +7,7 @@ and so does what was written to in place.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -85,7 +86,6 @@ class _Drawn:
 
     def __init__(self, graph: Graph, closed: Sequence[Closed]) -> None:
         self._graph = graph
-        self._owned = memory.owned(graph)
         self._closed = {min(one.members): one for one in closed}
         #: what a node is drawn as: itself, or the box it is in
         self._drawn = {node.id: node.id for node in graph.nodes}
@@ -95,6 +95,9 @@ class _Drawn:
         for edge in graph.edges:
             if edge.source in self._users:
                 self._users[edge.source].append(edge.user)
+        self._saved: Counter[int] = Counter()
+        for node, size in memory.shares(graph):
+            self._saved[self._drawn[node.id]] += size
         #: edges that need not be drawn, as pairs of user and source, and leaves and constants that have no others
         self._passed = {(edge.user, edge.source) for end in self._ends for edge in self._left_out(end)}
         self._hidden = {
@@ -147,4 +150,4 @@ class _Drawn:
     def _box(self, closed: Closed, number: int, outputs: Mapping[tuple[int, int], int]) -> Node:
         read = [edge.source for member in closed.members for edge in self._graph.inputs.get(member, ())]
         ends = dict.fromkeys(source for source in read if source in self._hidden)
-        return box(self._graph, closed, number, ends, outputs, self._owned)
+        return box(self._graph, closed, number, ends, outputs, self._saved[number])

@@ -7,7 +7,7 @@ attributes of its context.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from typing import TypeVar
 
@@ -24,20 +24,23 @@ def total(nodes: Iterable[Node], parameters: bool = False) -> int:
 
 
 def owned(graph: Graph) -> Mapping[int, int]:
-    """Bytes by the id of the node that they are for: of those that share a memory the first that was made.
-
-    The sum is that of the whole graph. Nodes that saved nothing, or parameters alone, are left out.
-    """
+    """Bytes by the id of the node that they are for. Nodes that saved nothing, or parameters alone, are left out."""
     found: dict[int, int] = {}
+    for node, size in shares(graph):
+        found[node.id] = found.get(node.id, 0) + size
+    return found
+
+
+def shares(graph: Graph) -> Iterator[tuple[Node, int]]:
+    """Nodes and bytes that they keep alive: of those that share a memory the first that was made. The sum is that of
+    the whole graph."""
     seen: set[int] = set()
     saving = [node for node in reversed(graph.nodes) if node.saved]
     for node in sorted(saving, key=attrgetter("made")):
         for one in _held(node.saved, parameters=False):
-            size = one.storage_bytes if one.storage else one.bytes
-            found[node.id] = found.get(node.id, 0) + (0 if one.storage in seen else size)
+            yield node, 0 if one.storage in seen else one.storage_bytes if one.storage else one.bytes
             if one.storage:
                 seen.add(one.storage)
-    return found
 
 
 def by(graph: Graph, group: Callable[[Node], K]) -> list[tuple[K, int, int]]:

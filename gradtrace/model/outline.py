@@ -54,7 +54,15 @@ def outline(graph: Graph, depth: int = ALL, open: Collection[str] = ()) -> Outli
             number = inside[number]
     owned = memory.owned(graph)
     boxes = [
-        box(graph, one.closed, one.number, ends[one.number], [(one.closed.members[-1], 0)], owned) for one in rooms
+        box(
+            graph,
+            one.closed,
+            one.number,
+            ends[one.number],
+            [(one.closed.members[-1], 0)],
+            sum(owned.get(member, 0) for member in one.closed.members),
+        )
+        for one in rooms
     ]
     return Outline(rooms, boxes, room_of)
 
@@ -86,7 +94,7 @@ def _rooms(parts: Parts, depth: int, open: Collection[str]) -> tuple[list[Room],
                 places = [(run.turns[-1], whole, left), *((turn, more, 0) for turn in run.turns[:-1])]
             for one, at, level in ((one, at, level) for turn, at, level in places for one in turn):
                 if isinstance(one, int):
-                    room_of[one] = at
+                    room_of[parts.operations[one].id] = at
                     continue
                 opened = id(one) in parts.apart or (level > 0 and (level > ALL // 2 or not parts.is_layer(one)))
                 waiting.append((one, enter([[one]], at, around, opened), max(level - 1, 0), around))

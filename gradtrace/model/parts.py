@@ -26,7 +26,7 @@ _LONGEST_TURN = 64
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """A stretch of operations, from rank `start` up to `end`, and what it consists of: parts and ids of nodes."""
+    """A stretch of operations, from rank `start` up to `end`, and what it consists of: parts and ranks."""
 
     key: Key
     start: int
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Turns of the same structure, one after the other: parts and ids of nodes. What comes once has one turn."""
+    """Turns of the same structure, one after the other: parts and ranks. What comes once has one turn."""
 
     turns: tuple[tuple[Part | int, ...], ...]
 
@@ -56,7 +56,7 @@ class Parts:
         self._outer = {call.inside for call in graph.calls}
         self._numbers: dict[object, int] = {}
         self.root = self._tree()
-        self._likeness: dict[int, int] = {}
+        self._likeness = [self._number(self._alike(node)) for node in self.operations]
         self._freed = [rank for rank, node in enumerate(self.operations) if is_freed(node)]
         self._modified = [rank for rank, node in enumerate(self.operations) if is_modified(node)]
         self._set_apart(open)
@@ -65,7 +65,12 @@ class Parts:
     def _tree(self) -> Part:
         root = Part(("root",), 0, len(self.operations))
         opened = [root]
+        place = None
         for rank, node in enumerate(self.operations):
+            if (node.call, node.stack) == place:
+                opened[-1].inner.append(rank)
+                continue
+            place = node.call, node.stack
             keys = self._keys(node)
             same = 0
             while same < min(len(keys), len(opened) - 1) and opened[same + 1].key == keys[same]:
@@ -74,7 +79,7 @@ class Parts:
             for key in keys[same:]:
                 call = self._calls[key[1]] if key[0] == "call" else None  # type: ignore[index]
                 opened.append(Part(key, rank, call=call))
-            opened[-1].inner.append(node.id)
+            opened[-1].inner.append(rank)
         _close(opened, 0, len(self.operations))
         return root
 
@@ -131,7 +136,12 @@ class Parts:
         """Gives equal numbers to parts that differ in nothing but names and values."""
         parts = self._innermost_first()
         for part in parts:
-            inner = tuple([self._of(one, part) for one in part.inner])
+            inner = tuple(
+                [
+                    self._likeness[one] if isinstance(one, int) else (one.likeness, _below(one.call, part.call))
+                    for one in part.inner
+                ]
+            )
             kind = part.call.kind if part.call is not None else part.key
             alone = id(part) if id(part) in self.apart else 0
             part.likeness = self._number((kind, inner, alone))
@@ -141,17 +151,6 @@ class Parts:
         for part in twins:
             inner = tuple([one.likeness for one in part.inner if isinstance(one, Part)])
             part.likeness = self._number((part.likeness, inner, tuple(sorted(wires.get(id(part), ())))))
-
-    def _of(self, one: Part | int, within: Part) -> object:
-        if isinstance(one, int):
-            return self.like(one)
-        return one.likeness, _below(one.call, within.call)
-
-    def like(self, one: int) -> int:
-        """The likeness of a node."""
-        if one not in self._likeness:
-            self._likeness[one] = self._number(self._alike(self.graph.by_id[one]))
-        return self._likeness[one]
 
     def _alike(self, node: Node) -> object:
         ends = [self.graph.by_id[edge.source] for edge in self.graph.inputs.get(node.id, ())]
@@ -194,7 +193,7 @@ class Parts:
     def runs(self, part: Part) -> Iterator[Run]:
         """What a part consists of, repetitions found."""
         inner = part.inner
-        likeness = [self.like(one) if isinstance(one, int) else (one.likeness, _family(one)) for one in inner]
+        likeness = [self._likeness[one] if isinstance(one, int) else (one.likeness, _family(one)) for one in inner]
         at = 0
         while at < len(inner):
             period, turns, rest = _repetition(likeness, at, inner)
@@ -207,8 +206,8 @@ class Parts:
         """The ids of the operations in these turns."""
         found: list[int] = []
         for one in (one for turn in turns for one in turn):
-            found += [one] if isinstance(one, int) else [node.id for node in self.operations[one.start : one.end]]
-        return tuple(found)
+            found += [one] if isinstance(one, int) else range(one.start, one.end)
+        return tuple([self.operations[rank].id for rank in found])
 
 
 def is_freed(node: Node) -> bool:

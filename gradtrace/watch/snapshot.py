@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import compress
+from itertools import chain, compress
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -237,15 +237,16 @@ class _Picture:
         for rank, number in zip(self.ids.values(), created, strict=False):
             self._ranks[number] = rank
         values = dict(zip(roots, outputs, strict=False))
-        nodes = [
+        drawn = (
             self._leaf(node) if type(node) is walk.ACCUMULATE else self._operation(node, number, values.get(node), root)
             for node, number in self.ids.items()
-        ]
+        )
+        nodes = tuple(chain(drawn, self._nodes))
         walk.keep(list(self.ids))
         ids = tuple(dict.fromkeys(self.ids[node] for node in roots))
         reached = {id(leaf) for leaf in leaves}
         absent = (self._leaf_names[id(one)] for one in self._parameters if one.requires_grad and id(one) not in reached)
-        graph = Graph(ids, (*nodes, *self._nodes), tuple(self._edges), calls=calls, absent=tuple(dict.fromkeys(absent)))
+        graph = Graph(ids, nodes, tuple(self._edges), calls=calls, absent=tuple(dict.fromkeys(absent)))
         return _with_short_names(graph, self._modules.values())
 
     def _walk(self, roots: Sequence[Any]) -> None:

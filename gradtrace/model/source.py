@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeGuard
 
 from gradtrace.model.site import Site
@@ -321,17 +322,56 @@ def plain_value(site: Site) -> str:
     return found.value.id if plain else ""  # type: ignore[union-attr]
 
 
-def grows(path: str, name: str) -> bool:
-    """Whether elements are added to this variable or attribute somewhere: `losses.append(loss)`."""
-    index = _index(path)
+def grows(site: Site, name: str) -> bool:
+    """Whether elements are added to this attribute somewhere, or to this variable of the function around `site`:
+    `losses.append(loss)`."""
+    index = _index(site.path)
     target = _Target(name.rpartition(".")[2], "." in name)
-    return any(
+    nodes = index.parent if target.attribute and index else chain.from_iterable(map(ast.walk, _around(site)))
+    return any(_adds_to(node, target) for node in nodes)
+
+
+def _adds_to(node: ast.AST, target: _Target) -> bool:
+    return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in _GROWING
         and _ends_with(node.func.value, target)
-        for node in (index.parent if index else ())
     )
+
+
+def collected_at(site: Site) -> int | None:
+    """The line of the function around `site` that adds what the statement there makes to a list: `rows.append((s, v))`."""
+    found, made = statement(site.path, site.line, site.column), bound(site)
+    for later in _function_statements(site) if found is not None else ():
+        call = later.value if isinstance(later, ast.Expr) else None
+        adds = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING
+        if (
+            found
+            and adds
+            and later.lineno >= found.lineno
+            and reads(site._replace(line=later.lineno, column=None)) & made
+        ):
+            return later.lineno
+    return None
+
+
+def handed_over(site: Site, name: str) -> tuple[int, bool] | None:
+    """The line further down the loop around `site` that gives `name` a value made before, as `prev = out` does, for the
+    next turn; and whether it does so without a graph (`prev = out.detach()`)."""
+    around, found = loop(site.path, site.line), statement(site.path, site.line, site.column)
+    if around is None or found is None:
+        return None
+    nodes = [node for node in ast.walk(around) if isinstance(node, ast.Assign) and node.lineno >= found.lineno]
+    given = [node for node in nodes if name in bound(site._replace(line=node.lineno, column=None))]
+    last = max(given, key=lambda node: node.lineno, default=None)
+    if last is None or last is found:
+        return None
+    text = ast.unparse(last.value)
+    cut = any(text.endswith(end) for end in (".detach()", ".data", ".item()"))
+    parts = [last.value.body, last.value.orelse] if isinstance(last.value, ast.IfExp) else [last.value]
+    plain = cut or not any(isinstance(node, (ast.Call, ast.BinOp)) for part in parts for node in ast.walk(part))
+    return (last.lineno, cut) if plain else None
 
 
 def _function_statements(site: Site) -> list[ast.stmt]:

@@ -32,7 +32,7 @@ from typing import NamedTuple
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Event, Reentry
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Stack
+from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import Carried, carrier, expression, maker, shared_depth, within
 
@@ -191,9 +191,10 @@ def _built_once(event: Backward, found: Reentry) -> _Place:
     if line and source.opens_loop(line[0]):  # `for part in output.chunk(4)`
         return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
+    kept = source.collected_at(line[0]) if line and found.gathered else None
     return _Place(
-        line,
-        f"{made or 'this part of the graph'} is computed once, and its first use frees its graph",
+        (line[0]._replace(line=kept, column=None), *line[1:]) if kept else line,
+        f"{made or 'this part of the graph'} {'are' if ' and ' in made else 'is'} computed once, and its first use frees its graph",
         "compute it inside the loop or closure, before each backward call; or, if it is not to be trained, detach() it",
     )
 
@@ -229,7 +230,7 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place
     if names == (event.root,):
         mend = f"call backward on the new loss alone, and add up numbers: `{event.root} += loss.item()`"
         return _Place(stack, f"{listed} still holds the losses of earlier turns, whose graph is freed", mend)
-    if source.grows(stack[0].path, names[0]):
+    if source.grows(stack[0], names[0]):
         mend = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
         return _Place(stack, f"{listed} still holds tensors of {graph}", mend)
     hang = "hangs" if len(names) == 1 else "hang"
@@ -259,10 +260,16 @@ def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
         return ()
     read = source.reads(line[0]) | source.state_reads(line[0])
     mixed = tuple(text for text in source.assigned(line[0]) if text.partition("[")[0] in read)
-    last = sorted(source.round_trips(line[0])) if found.rebuilt else []
+    last = sorted(name for name in source.round_trips(line[0]) if not _is_cut(line[0], name)) if found.rebuilt else []
     made = [name for site in found.built for name in source.assigned(site) if name in read]
-    grown = sorted(name for name in read if source.grows(line[0].path, name))
+    grown = sorted(name for name in read if source.grows(line[0], name))
     return mixed or tuple([*last, *made, *grown][:1])
+
+
+def _is_cut(site: Site, name: str) -> bool:
+    """Whether the loop hands the variable to its next turn without a graph."""
+    place = source.handed_over(site, name)
+    return place is not None and place[1]
 
 
 def _earlier(found: Reentry) -> str:

@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradtrace.model.events import Clipped, End, Event, Unstepped
+from gradtrace.model.events import Clipped, End, Event, Fed, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
@@ -52,19 +52,23 @@ class _Line:
 class LateClip(Rule):
     id = "late-clip"
     level = Level.ERROR
-    hears = (Clipped, Unstepped, End)
+    hears = (Clipped, Fed, Unstepped, End)
     needs = Needs(steps=2)
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}
         #: names of leaves whose optimizer never made a step: that is the fault, wherever they are clipped
         self._idle: set[str] = set()
+        #: where all gradients were cleared before a step: that is the fault
+        self._starving: set[Stack] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Clipped):
             line = self._lines.setdefault(event.stack, _Line())
             line.fates[event.fate] += 1
             line.last[event.fate] = event
+        elif isinstance(event, Fed):
+            self._starving.update(one.cleared[:1] for one in event.lost if event.empty)
         elif isinstance(event, Unstepped):
             self._idle.update(event.given.leaves)
         elif isinstance(event, End):
@@ -85,7 +89,7 @@ class LateClip(Rule):
             return self._never(clip) if total > _TURNS else []
         if fate == "none":
             return self._none(clip)
-        if fate == "cleared" and not self._idle.isdisjoint(clip.leaves):
+        if fate == "cleared" and (clip.then[:1] in self._starving or not self._idle.isdisjoint(clip.leaves)):
             return []
         return {"empty": self._empty, "spent": self._spent, "cleared": self._cleared}[fate](clip)
 

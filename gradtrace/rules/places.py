@@ -88,12 +88,23 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
     for depth in range(1, shared + 1):
         names = source.round_trips(entry[-depth]) if entry[-depth] == built[-depth] else frozenset()
         if names:
-            return Carried(entry[-depth:], _in_order(entry[-depth], names) or tuple(sorted(names)))
+            return _handed_over(entry[-depth:], names)
     if not shared:
         return None
     reader, mixer = entry[-shared], built[-shared:]
     names = source.bound(mixer[0]) & source.reads(mixer[0]) & source.reads(reader)
     return Carried(mixer, _in_order(mixer[0], names) or tuple(sorted(names))) if names else None
+
+
+def _handed_over(stack: Stack, names: Collection[str]) -> Carried:
+    """The line that hands values to the next turn, where that is another one than the reader's; those without a graph
+    are left out."""
+    later = {name: source.handed_over(stack[0], name) for name in names}
+    open_ = {name: place for name, place in later.items() if not (place and place[1])} or later
+    lines = {place[0] if place else stack[0].line for place in open_.values()}
+    line = lines.pop() if len(lines) == 1 else stack[0].line
+    moved = (_moved(stack[0], line), *stack[1:])
+    return Carried(moved, _in_order(moved[0], open_) or tuple(sorted(open_)))
 
 
 def _in_order(site: Site, names: Collection[str]) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from gradtrace.model.events import Owners, Reentry
 from gradtrace.watch import walk
 from gradtrace.watch.session import Session
 
+#: put tensors together as they are; views passed on the way to the operation behind one of them
+_GATHERING, _VIEWS = ("StackBackward0", "CatBackward0"), 8
 #: reentries told of one call, kinds of operations told of one reentry
 _MOST, _KINDS = 12, 8
 
@@ -30,7 +32,8 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
     user, node, mark = edge
     trail = session.trail
     entry, carried = ancestry.entry(user, node, mark.number)
-    built = trail.find(carried._sequence_nr())
+    gathered = _gathered(carried)
+    built = trail.find((gathered or carried)._sequence_nr())
     below = walk.below(node)
     old = session.owners(one.variable for one in below if type(one) is walk.ACCUMULATE)
     return Reentry(
@@ -51,7 +54,19 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
         own_leaves=ancestry.has_leaves_since(mark.number),
         view=_is_view(node),
         owners=Owners(old, mark.owners - old, session.owners(ancestry.leaves), session.stepped_since(mark.call)),
+        gathered=gathered is not None,
     )
+
+
+def _gathered(node: Any) -> Any:
+    """Of several tensors that were only put together, the operation behind the first one; otherwise None."""
+    if type(node).__name__ not in _GATHERING:
+        return None
+    for _ in range(_VIEWS):
+        node = node.next_functions[0][0]
+        if node is None or type(node) is walk.ACCUMULATE or not _is_view(node):
+            break
+    return None if type(node) is walk.ACCUMULATE else node
 
 
 def _is_view(node: Any) -> bool:

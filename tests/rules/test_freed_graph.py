@@ -83,12 +83,12 @@ BAD = {
         memory = torch.zeros(4, 6)
         for t in range(4):
             x = torch.randn(4, 3)
-            new_memory = cell(x, memory)  # <- freed-graph
+            new_memory = cell(x, memory)
             loss = (readout(new_memory) - x.sum(1, keepdim=True)).pow(2).mean()
             opt.zero_grad()
             loss.backward()
             opt.step()
-            memory = new_memory
+            memory = new_memory  # <- freed-graph
     """,
     "state in an attribute of the module": """
         class Tracker(nn.Module):
@@ -1353,6 +1353,46 @@ BAD = {
             losses.sum().backward()  # <- freed-graph
             norm_of(losses)
             opt.step()
+    """,
+    "one of two values that are handed over": """
+        cell, out = nn.GRUCell(1, 4), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*cell.parameters(), *out.parameters()], 0.01)
+        def step(x, h):
+            h = cell(x, h)
+            return out(h), h
+        h, x = torch.zeros(1, 4), torch.zeros(1, 1)
+        for target in torch.randn(5, 1, 1):
+            y, new = step(x, h)
+            loss = (y - target).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+            h = new.detach()
+            x = target if target > 9 else y  # <- freed-graph
+    """,
+    "values of a rollout that are stacked for several updates": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.value = nn.Linear(4, 8), nn.Linear(8, 1)
+            def forward(self, s):
+                return self.value(torch.relu(self.body(s))).squeeze(-1)
+        net = Net()
+        opt = torch.optim.Adam(net.parameters())
+        def rollout():
+            rows = []
+            for _ in range(4):
+                v = net(torch.randn(4))
+                rows.append((v, 1.0))  # <- freed-graph
+            return rows
+        def update(rows):
+            value = torch.stack([v for v, _ in rows])
+            for _ in range(2):
+                loss = (value - 1).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+        update(rollout())
     """,
 }
 

@@ -87,7 +87,7 @@ class Calls:
         # in the order of their numbers
         recent = takewhile(lambda one: one[2] > low, reversed(self._session.created))
         near = (one for one in recent if one[1] <= high)
-        return {call for call, start, end in near if any(number in numbers for number in range(start, end))}
+        return {call for call, start, end in near if not numbers.isdisjoint(range(start, end))}
 
 
 class BackwardCall:

@@ -199,11 +199,11 @@ class Values(Observer):
 
 def _risky(nodes: Sequence[Any]) -> Sequence[int]:
     """Where in `nodes` finite gradients may become NaN or infinite under a finite loss."""
-    return [index for index, node in enumerate(nodes) if _is_risky(node)]
+    risks = enumerate(map(flaws.risk, map(type, nodes)))
+    return [at for at, risk in risks if risk is not flaws.Risk.NONE and _comes_true(risk, nodes[at])]
 
 
-def _is_risky(node: Any) -> bool:
-    risk = flaws.risk(node.__class__)
+def _comes_true(risk: flaws.Risk, node: Any) -> bool:
     if risk is not flaws.Risk.FACTOR:
         return risk is flaws.Risk.OWN
     children = [child for child, _ in node.next_functions]

@@ -126,8 +126,6 @@ class Gradients:
     def after_backward(self, leaves: Sequence[tuple[torch.Tensor, Leaf]], contribution: Contribution) -> None:
         """A backward call ran through to these leaves."""
         longer = Longer(contribution)
-        before: tuple[Contribution, ...] | None = None
-        after: tuple[Contribution, ...] = ()
         if self._reading:
             reached = {id(leaf) for _, leaf in leaves}
             self._reading = {where: leaf for where, leaf in self._reading.items() if id(leaf) not in reached}
@@ -137,11 +135,9 @@ class Gradients:
                 continue
             leaf.seen = seen
             leaf.grad_read = False
-            if leaf.contributions is not before:
-                before = leaf.contributions
-                after = longer(before)
-            leaf.contributions = after
-            if len(after) == len(before):
+            before = leaf.contributions
+            leaf.contributions = longer(before)
+            if len(leaf.contributions) == len(before):
                 leaf.used = max(leaf.used - 1, min(leaf.used, 1))
 
     def use(self, tensors: Iterable[torch.Tensor], stack: Stack) -> tuple[Use, ...]:

@@ -240,6 +240,10 @@ def show(
 ) -> None:
     """Print the grad_fn graph of each backward call site as a tree, with names, shapes and source lines.
 
+    Read it from the loss down: ● is an operation (a grad_fn), ◆ a leaf, · a constant (a tensor that needs no gradient),
+    ▣ a module, function or line folded into one row, ✂ where the path to a leaf was cut; ○ ◇ ▢ get no gradient.
+    `see #5` stands for what #5 shows elsewhere.
+
     Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
     """
     from gradtrace.pictures import Folding, Wanted, show

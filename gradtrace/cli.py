@@ -8,11 +8,12 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from gradtrace import __version__
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
@@ -26,7 +27,41 @@ _OF_PICTURES = "Exit codes: 0 shown; 2 usage, or gradtrace's own error; 3 the sc
 _OF_STORIES = "Exit codes: 0 told; 2 usage, or gradtrace's own error; 3 the script failed, and the story tells where."
 _OF_DIFFERENCES = "Exit codes: 0 equal; 1 different; 2 usage, or gradtrace's own error."
 
+
+#: what text on the command line becomes
+_MADE: dict[object, Callable[[Any], Any]] = {
+    str: str,
+    Path: Path,
+    list[str]: list,
+    list[Path]: lambda texts: [Path(text) for text in texts],
+}
+
+
+class _Light:
+    """Reads text and what is not given by itself: for that too typer would load pydantic, half of all that our start
+    takes."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in found:
+            kind = getattr(getattr(one, "type_descriptor", None), "annotation", None)
+            vars(one).setdefault("process_value", partial(_made, kind, one.process_value))
+        return found
+
+
+def _made(kind: object, otherwise: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    """A value of this kind; `otherwise` is typer's way to it."""
+    if value is None:
+        return None
+    return _MADE[kind](value) if kind in _MADE else otherwise(context, value)
+
+
+class _Commands(_Light, TyperGroup):
+    """All commands."""
+
+
 app = typer.Typer(
+    cls=_Commands,
     name="gradtrace",
     add_completion=False,
     no_args_is_help=True,
@@ -81,7 +116,7 @@ class _Job:
             ) from error
 
 
-class _RunsScript(TyperCommand):
+class _RunsScript(_Light, TyperCommand):
     """Everything after the script, or after `-m module`, belongs to the script."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -126,11 +126,23 @@ def test_imports_form_no_circle() -> None:
     [["-c", "import gradtrace"], *(["-m", "gradtrace", word] for word in ("--help", "--version", "rules"))],
 )
 def test_torch_is_not_loaded_before_it_is_needed(arguments: list[str]) -> None:
-    process = subprocess.run([sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True)
-    loaded = {line.rpartition("|")[2].strip().split(".")[0] for line in process.stderr.splitlines()}
-    assert process.returncode == 0, process.stderr
+    loaded = loaded_by(*arguments)
     assert "gradtrace" in loaded
     assert not loaded & {"torch", "numpy", "graphviz"}
+
+
+def test_a_command_line_is_read_without_what_validates_it() -> None:
+    loaded = loaded_by(
+        "-m", "gradtrace", "check", "--select", "stale-grad", "-o", "report.json", "there-is-no-script.py"
+    )
+    assert {"gradtrace", "typer"} <= loaded
+    assert not loaded & {"torch", "pydantic"}
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    process = subprocess.run([sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True)
+    assert "Traceback" not in process.stderr
+    return {line.rpartition("|")[2].strip().split(".")[0] for line in process.stderr.splitlines()}
 
 
 def test_the_public_names_are_exactly_these() -> None:

@@ -91,7 +91,9 @@ class _Group:
         self.optimizer = weakref.ref(optimizer)
         self.kind = type(optimizer).__name__
         self.made = made
+        #: its steps that had a backward call before them, and how many calls there had been at the last one
         self.steps = 0
+        self.calls = 0
         self.suspects: dict[int, _Suspect] = {}
         self.members: frozenset[int] = frozenset()
         self.holders = Holders()
@@ -263,7 +265,9 @@ class Reach(Observer):
             if group is not None and group.is_telling and len(self._past) < _PAST:
                 self._past.append(group)
             group = self._groups[id(optimizer)] = self._begin(optimizer)
-        group.steps += 1
+        if self.session.backward_calls == group.calls:
+            return
+        group.steps, group.calls = group.steps + 1, self.session.backward_calls
         if not group.suspects:
             return
         idle = [one for one in parameters(optimizer) if id(one) in group.suspects]

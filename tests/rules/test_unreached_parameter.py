@@ -277,6 +277,18 @@ BAD = {
 }
 
 GOOD = {
+    "steps that only try a schedule out": """
+        net = mlp(4, 1)
+        before = copy.deepcopy(net.state_dict())
+        opt = torch.optim.Adam(net.parameters(), 1.0)
+        schedule = torch.optim.lr_scheduler.StepLR(opt, 2)
+        for _ in range(5):
+            opt.step()
+            schedule.step()
+        assert all(torch.equal(a, b) for a, b in zip(before.values(), net.state_dict().values()))
+        w = torch.randn(3, requires_grad=True)
+        w.pow(2).sum().backward()
+    """,
     "a last bias that the derivative does not depend on, and values that are saved": """
         net = mlp(1, 1)
         opt = torch.optim.Adam(net.parameters(), 1e-2)

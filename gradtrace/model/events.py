@@ -93,8 +93,8 @@ class Reentry:
     #: the old operation computes nothing: a view, of which nothing is spoilt by using it again
     view: bool
     owners: Owners = Owners()
-    #: what was built was put together from several tensors, and `built` tells of one of these
-    gathered: bool = False
+    #: what was built was put together from several tensors: where the first of these was made
+    gathered: Stack = ()
 
     @property
     def rebuilt(self) -> bool:

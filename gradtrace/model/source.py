@@ -340,18 +340,15 @@ def _adds_to(node: ast.AST, target: _Target) -> bool:
     )
 
 
-def collected_at(site: Site) -> int | None:
-    """The line of the function around `site` that adds what the statement there makes to a list: `rows.append((s, v))`."""
-    found, made = statement(site.path, site.line, site.column), bound(site)
-    for later in _function_statements(site) if found is not None else ():
-        call = later.value if isinstance(later, ast.Expr) else None
-        adds = isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _GROWING
-        if (
-            found
-            and adds
-            and later.lineno >= found.lineno
-            and reads(site._replace(line=later.lineno, column=None)) & made
-        ):
+def collected_at(site: Site, gatherer: Site) -> int | None:
+    """The line of the function around `site` that adds what the statement there makes to a list which the statement at
+    `gatherer` reads: `rows.append((s, v))`, and there `for s, v in rows`."""
+    made, read = bound(site), {name.rpartition(".")[2] for name in reads(gatherer)}
+    for later in _function_statements(site):
+        at = site._replace(line=later.lineno, column=None)
+        lists = [_Target(name, attribute) for name in read for attribute in (False, True)]
+        adds = isinstance(later, ast.Expr) and any(_adds_to(later.value, one) for one in lists)
+        if adds and later.lineno >= site.line and reads(at) & made:
             return later.lineno
     return None
 

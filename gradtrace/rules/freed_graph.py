@@ -187,16 +187,26 @@ def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
 
 
 def _built_once(event: Backward, found: Reentry) -> _Place:
-    line = maker(found.built, found.rerun)
+    collected = _collected(found)
+    line = collected or maker(found.built, found.rerun)
     if line and source.opens_loop(line[0]):  # `for part in output.chunk(4)`
         return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
-    kept = source.collected_at(line[0]) if line and found.gathered else None
+    what = "what is collected here" if collected else made or "this part of the graph"
     return _Place(
-        (line[0]._replace(line=kept, column=None), *line[1:]) if kept else line,
-        f"{made or 'this part of the graph'} {'are' if ' and ' in made else 'is'} computed once, and its first use frees its graph",
+        line,
+        f"{what} {'are' if ' and ' in what else 'is'} computed once, and its first use frees its graph",
         "compute it inside the loop or closure, before each backward call; or, if it is not to be trained, detach() it",
     )
+
+
+def _collected(found: Reentry) -> Stack:
+    """The frames from the line that puts tensors into the list of which the part was made that is needed again."""
+    for depth, site in enumerate(found.gathered if found.built else ()):
+        line = source.collected_at(site, found.built[0])
+        if line:
+            return (site._replace(line=line, column=None), *found.gathered[depth + 1 :])
+    return ()
 
 
 def _keep(event: Backward, found: Reentry) -> _Place:

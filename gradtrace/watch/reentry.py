@@ -33,7 +33,7 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
     trail = session.trail
     entry, carried = ancestry.entry(user, node, mark.number)
     gathered = _gathered(carried)
-    built = trail.find((gathered or carried)._sequence_nr())
+    built = trail.find(carried._sequence_nr())
     below = walk.below(node)
     old = session.owners(one.variable for one in below if type(one) is walk.ACCUMULATE)
     return Reentry(
@@ -54,7 +54,7 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
         own_leaves=ancestry.has_leaves_since(mark.number),
         view=_is_view(node),
         owners=Owners(old, mark.owners - old, session.owners(ancestry.leaves), session.stepped_since(mark.call)),
-        gathered=gathered is not None,
+        gathered=trail.find(gathered._sequence_nr()) if gathered is not None else (),
     )
 
 

@@ -1,8 +1,9 @@
 """A parameter gets a gradient that is exactly zero, every time, because a flat operation lies on each path to it.
 
 Why it bites
-    sign, round, floor and ceil are flat: their derivative is zero wherever it exists. A clamp or a ReLU is flat where
-    it is saturated. Everything in front of it is computed with, has a .grad, and is never trained.
+    sign, round, floor, ceil and // are flat: their derivative is zero wherever it exists. So is a sample of
+    torch.normal(mean, std), torch.bernoulli(p) or torch.poisson(rate). A clamp or a ReLU is flat where it is saturated.
+    Everything in front of it is computed with, has a .grad, and is never trained.
 
 Bad
     for x, y in data:
@@ -31,6 +32,14 @@ from gradtrace.model.events import Event, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 
+_SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
+#: a sample of a distribution
+_SAMPLES = {
+    "normal": "draw the noise alone, `mean + std * torch.randn_like(std)`, or use rsample() of a Normal",
+    "bernoulli": "use a relaxed sample (RelaxedBernoulli, gumbel_softmax), or log_prob(sample) times the reward",
+    "poisson": "use log_prob(sample) times the reward: a count has no gradient",
+}
+
 
 class ZeroGradient(Rule):
     id = "zero-gradient"
@@ -50,7 +59,7 @@ class ZeroGradient(Rule):
             )
         else:
             why = f"{event.op} has the derivative zero"
-            mend = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
+            mend = _SAMPLES.get(event.op, _SMOOTH)
         return self.finding(
             event.stack,
             f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {why} and lies on every path to "

@@ -23,8 +23,12 @@ from gradtrace.watch.session import Session
 
 Tensor = torch.Tensor
 
-#: derivative zero everywhere
-_FLAT = frozenset("SignBackward0 RoundBackward0 RoundBackward1 FloorBackward0 CeilBackward0 TruncBackward0".split())
+#: derivative zero everywhere: steps, and samples (torch/csrc/autograd, derivatives.yaml)
+_FLAT = frozenset(
+    f"{name}Backward{number}"
+    for name in "Sign Sgn Round Floor Ceil Trunc Normal Poisson Bernoulli".split()
+    for number in range(4)
+)
 #: derivative zero where they are saturated
 _CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 _SATURATED = "gradtrace: saturated"
@@ -105,7 +109,7 @@ class FlatGradients(Observer):
     def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
         zero.paths += 1
         zero.op, zero.stack = operation(node), self.session.trail.find(node._sequence_nr())
-        zero.saturated |= type(node).__name__ not in _FLAT
+        zero.saturated |= bool(node.metadata.get(_SATURATED))
         zero.term = term
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
@@ -169,7 +173,10 @@ def _terms(roots: Sequence[Any], nodes: Sequence[Any]) -> set[Any]:
 
 
 def _is_flat(node: Any) -> bool:
-    return type(node).__name__ in _FLAT or bool(node.metadata.get(_SATURATED))
+    kind = type(node).__name__
+    if kind == "DivBackward2":
+        return node._saved_rounding_mode is not None
+    return kind in _FLAT or bool(node.metadata.get(_SATURATED))
 
 
 def _reachable(roots: Sequence[Any], within: set[Any], through: bool = False) -> tuple[set[int], list[Any]]:

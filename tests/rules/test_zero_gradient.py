@@ -31,6 +31,42 @@ BAD = {
             m(torch.randn(8, 4)).pow(2).mean().backward()
             o.step()
     """,
+    "a sample of a policy": """
+        class Policy(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mu, self.log_std = nn.Linear(4, 2), nn.Parameter(torch.zeros(2))
+            def forward(self, s):
+                mu = self.mu(s)
+                return torch.normal(mu, self.log_std.exp().expand_as(mu))  # <- zero-gradient
+        m = Policy()
+        o = torch.optim.Adam(m.parameters(), 0.1)
+        for _ in range(6):
+            s = torch.randn(8, 4)
+            o.zero_grad()
+            (m(s) - s[:, :2]).pow(2).mean().backward()
+            o.step()
+    """,
+    "sampled gates": """
+        gate, net = nn.Linear(4, 4), mlp(4, 2)
+        o = torch.optim.Adam([*gate.parameters(), *net.parameters()], 0.01)
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            on = torch.bernoulli(torch.sigmoid(gate(x)))  # <- zero-gradient
+            o.zero_grad()
+            net(x * on).pow(2).mean().backward()
+            o.step()
+    """,
+    "floor division": """
+        scale, net = nn.Parameter(torch.full((4,), 0.5)), mlp(4, 2)
+        o = torch.optim.Adam([scale, *net.parameters()], 0.01)
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            cells = torch.div(x, scale, rounding_mode="floor")  # <- zero-gradient
+            o.zero_grad()
+            net(cells).pow(2).mean().backward()
+            o.step()
+    """,
     "a dead layer": """
         class M(nn.Module):
             def __init__(self):
@@ -94,6 +130,24 @@ GOOD = {
             opt.zero_grad()
             loss.backward()
             opt.step()
+    """,
+    "a sample in the score function, and what a critic says of it": """
+        actor, critic, log_std = mlp(4, 2), mlp(6, 1), nn.Parameter(torch.zeros(2))
+        o = torch.optim.Adam([*actor.parameters(), log_std], 0.01)
+        c = torch.optim.Adam(critic.parameters(), 0.01)
+        for turn in range(12):
+            s = torch.randn(8, 4)
+            mu = actor(s)
+            a = torch.normal(mu, log_std.exp().expand_as(mu))
+            reward = -(a - s[:, :2]).pow(2).sum(1, keepdim=True).detach()
+            c.zero_grad()
+            (critic(torch.cat([s, a], 1)) - reward).pow(2).mean().backward(retain_graph=turn % 6 == 5)
+            c.step()
+            if turn % 6 == 5:
+                log_prob = -((a - mu) / log_std.exp()).pow(2).sum(1) / 2 - log_std.sum()
+                o.zero_grad()
+                (-log_prob * reward[:, 0]).mean().backward()
+                o.step()
     """,
     "straight through": """
         class Q(nn.Module):

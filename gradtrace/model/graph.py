@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -187,10 +188,7 @@ class Graph:
     @cached_property
     def uses(self) -> Mapping[int, int]:
         """How many edges lead to each node."""
-        found: dict[int, int] = {}
-        for edge in self.edges:
-            found[edge.source] = found.get(edge.source, 0) + 1
-        return found
+        return Counter(edge.source for edge in self.edges)
 
     @property
     def ops(self) -> int:
@@ -205,8 +203,8 @@ class Graph:
     @cached_property
     def order(self) -> Sequence[int]:
         """All nodes, users before what they read; fewer where edges lead in a circle. No recursion: graphs are deep."""
-        waiting = dict(self.uses)
-        ready = [node.id for node in self.nodes if not waiting.get(node.id)]
+        waiting = Counter(edge.source for edge in self.edges)
+        ready = [node.id for node in self.nodes if node.id not in waiting]
         found = []
         while ready:
             found.append(ready.pop())
@@ -223,7 +221,7 @@ class Graph:
     @cached_property
     def depth(self) -> int:
         """Nodes on the longest path from a root to a leaf, both counted."""
-        level = {node.id: 1 for node in self.nodes}
+        level = dict.fromkeys(self.by_id, 1)
         for user in self.order:
             for edge in self.inputs.get(user, ()):
                 level[edge.source] = max(level[edge.source], level[user] + 1)

@@ -18,9 +18,15 @@ K = TypeVar("K")
 
 def total(nodes: Iterable[Node], parameters: bool = False) -> int:
     """Bytes of memory that the nodes keep alive; with `parameters` those that parameters and buffers hold instead."""
-    held = _held([one for node in nodes for one in node.saved], parameters)
-    shared = {one.storage: one.storage_bytes for one in held if one.storage}
-    return sum(shared.values()) + sum(one.bytes for one in held if not one.storage)
+    shared: dict[int, int] = {}
+    alone = 0
+    for node in nodes:
+        for one in _held(node.saved, parameters):
+            if one.storage:
+                shared[one.storage] = one.storage_bytes
+            else:
+                alone += one.bytes
+    return sum(shared.values()) + alone
 
 
 def owned(graph: Graph) -> Mapping[int, int]:

@@ -213,7 +213,6 @@ class _Picture:
         self._numbers = array("q", [-1])
         self._stacks: list[Stack] = [()]
         self._makers = array("q", [-1])
-        self._statements: list[object] = [None]
         self._said: dict[int, tuple[object, str | None]] = {}
         self._nodes: list[Node] = []
         self._edges: list[Edge] = []
@@ -260,11 +259,9 @@ class _Picture:
     def _look_up(self) -> None:
         for node in self.ids:
             number = -1 if type(node) is walk.ACCUMULATE else node._sequence_nr()
-            stack = self.session.trail.find(number)
             self._numbers.append(number)
-            self._stacks.append(stack)
+            self._stacks.append(self.session.trail.find(number))
             self._makers.append(self._notes.find(number))
-            self._statements.append(self._statement(stack)[0])
 
     def _statement(self, stack: Stack) -> tuple[object, str | None]:
         """The statement at a place, and the variable that it assigns."""
@@ -284,11 +281,12 @@ class _Picture:
         fresh = len(self.ids)
         for node, user in self.ids.items():
             inputs = node.next_functions
+            statement = self._statement(self._stacks[user])[0]
             for at, (child, output) in enumerate(inputs):
                 if child is not None:
                     read = self.ids[child]
                     self._edges.append(Edge(user, read, at, output))
-                    self._inner[read] |= self._statements[read] is self._statements[user]
+                    self._inner[read] |= self._statement(self._stacks[read])[0] is statement
             if user in last_of_calls:
                 free = [at for at, (child, _) in enumerate(inputs) if child is None]
                 given = self._notes.made[self._makers[user]].inputs

@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from gradtrace import __version__
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
 from gradtrace.streams import tell
 
@@ -76,6 +75,8 @@ def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
+        from gradtrace import __version__
+
         typer.echo(f"gradtrace {__version__} (torch {version('torch')}, Python {sys.version.split()[0]})")
         raise typer.Exit
 
@@ -116,7 +117,11 @@ class _Job:
             ) from error
 
 
-class _RunsScript(_Light, TyperCommand):
+class _Command(_Light, TyperCommand):
+    """One without arguments that must be given."""
+
+
+class _RunsScript(_Command):
     """Everything after the script, or after `-m module`, belongs to the script."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -391,7 +396,7 @@ def _lines(text: str) -> tuple[int, int] | None:
     return int(first), int(last or first)
 
 
-@app.command()
+@app.command(cls=_Command)
 def rules(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="RULE", help="Print the manual of this rule.")] = None,

@@ -414,7 +414,8 @@ class Unreached:
     """Parameters of an optimizer that never received a gradient in the whole run, all for the same reason.
 
     `why` is "unused" (no operation took them in), "no_grad" (only with gradients off), "cut" (a path from them ended at
-    `cut`), or "ignored" (what was computed from them went into no loss).
+    `cut`), "withheld" (the backward of a custom Function, at `born`, gives no gradient for them), or "ignored" (what was
+    computed from them went into no loss).
     """
 
     why: str

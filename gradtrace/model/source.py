@@ -709,6 +709,15 @@ def never_read(site: Site) -> bool:
     return True
 
 
+def gives_none(path: str, line: int) -> int | None:
+    """The last line of the function defined at `line` that returns None, or several values of which one is None."""
+    function = statement(path, line)
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function is not None else []
+    values = [(node.lineno, node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]) for node in found]
+    none = [at for at, parts in values if any(isinstance(one, ast.Constant) and one.value is None for one in parts)]
+    return max(none, default=None)
+
+
 def called_around(site: Site, name: str) -> int | None:
     """The line of the only call of `name` (`nn.name` as well) in the function around `site`."""
     nodes = (node for found in _around(site) for node in ast.walk(found) if isinstance(node, ast.Call))

@@ -23,7 +23,8 @@ Good
         def forward(self, x):
             return self.head(self.body(x))
 
-The finding is at the line that turns gradients off or cuts the path, or where the unused module is made. Frozen
+The finding is at the line that turns gradients off or cuts the path, where the backward of a custom Function returns
+None for the parameter, or where the unused module is made. Frozen
 parameters (requires_grad=False) are no fault. Whether a module is idle by choice cannot always be told: then this is
 a note.
 """
@@ -70,6 +71,8 @@ class UnreachedParameter(Rule):
             return self._under_no_grad(event)
         if event.why == "cut" and event.cut is not None:
             return [] if event.all and self._put_back else self._cut(event, event.cut)
+        if event.why == "withheld":
+            return self._withheld(event)
         return self._ignored(event) if event.why == "ignored" else self._unused(event)
 
     def _under_no_grad(self, event: Unreached) -> list[Finding]:
@@ -90,6 +93,20 @@ class UnreachedParameter(Rule):
             _MENDS.get(cut.why, _MENDS["detached"]).format(op=cut.op),
             ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
             Level.ERROR,
+        )
+
+    def _withheld(self, event: Unreached) -> list[Finding]:
+        site = event.born[0]
+        line = source.gives_none(site.path, site.line)
+        return self.finding(
+            (site._replace(line=line),) if line else event.born,
+            f"{_names(event)} {_never(event)}: {site.function} gives None for {'it' if event.count == 1 else 'them'}",
+            "return a gradient for each input of forward that needs one, in the order of its arguments",
+            (
+                (event.born, "the backward of the custom Function"),
+                (event.used, "it is used here"),
+                (event.optimizer_stack, f"{event.optimizer} is given the parameter here"),
+            ),
         )
 
     def _ignored(self, event: Unreached) -> list[Finding]:

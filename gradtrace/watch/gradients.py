@@ -21,12 +21,14 @@ _NAMES = 6
 class Leaf:
     """The state of one leaf's gradient."""
 
-    __slots__ = "contributions grad_read moved name named seen updated used used_stack".split()
+    __slots__ = "contributions fed grad_read moved name named seen updated used used_stack".split()
 
     def __init__(self, name: str | None, shape: list[int]) -> None:
         self.named = name is not None
         self.name = name or f"a leaf of shape {shape}"
         self.contributions: tuple[Contribution, ...] = ()
+        #: some backward call has given it a gradient
+        self.fed = False
         #: how many of the contributions a step has used, and where
         self.used = 0
         self.used_stack: Stack = ()
@@ -134,6 +136,7 @@ class Gradients:
             if grad is None or (seen := _seen(grad)) == leaf.seen:
                 continue
             leaf.seen = seen
+            leaf.fed = True
             leaf.grad_read = False
             before = leaf.contributions
             leaf.contributions = longer(before)

@@ -18,7 +18,7 @@ from torch.optim import Optimizer
 from gradtrace.model import source
 from gradtrace.model.events import Cut, Unreached
 from gradtrace.model.site import Stack
-from gradtrace.watch import walk
+from gradtrace.watch import sources, walk
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.births import Birth, Births, Made
 from gradtrace.watch.cuts import Cuts
@@ -63,7 +63,7 @@ _NUMBERS = {
 class _Suspect:
     """A parameter without a gradient so far."""
 
-    __slots__ = ("birth", "computed_with", "derived", "mark", "number", "off", "used")
+    __slots__ = ("birth", "computed_with", "derived", "mark", "number", "off", "used", "withheld")
 
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
@@ -71,6 +71,8 @@ class _Suspect:
         #: where an operation took it in, with gradients on and with gradients off
         self.used: Stack = ()
         self.off: Stack = ()
+        #: the backward of a custom Function that took it in, and gave no gradient for it
+        self.withheld: Stack = ()
         #: an operation took it in that made a node
         self.computed_with = False
         #: where its own value was taken out of torch
@@ -250,8 +252,25 @@ class Reach(Observer):
                     suspect.derived = True
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        if self._suspects and call.accumulates:
-            self._clear([leaf for leaf in call.leaves if id(leaf) in self._suspects and leaf.grad is not None])
+        if not self._suspects or not call.accumulates:
+            return
+        reached = [leaf for leaf in call.leaves if id(leaf) in self._suspects]
+        self._clear([leaf for leaf in reached if leaf.grad is not None])
+        for leaf in reached if error is None else ():
+            suspect = self._suspects.get(id(leaf))
+            if suspect is not None and not suspect.withheld and self._walks_left:
+                self._walks_left -= 1
+                self._note_withheld(suspect, leaf, call)
+
+    def _note_withheld(self, suspect: _Suspect, leaf: Tensor, call: BackwardCall) -> None:
+        """A call ran through to the leaf, and gave it no gradient."""
+        node = _custom_above(leaf, call)
+        withheld = sources.backward_of(type(node)) if node is not None else ()
+        if withheld and self.session.frames.is_user(withheld[0].path):
+            suspect.withheld = withheld
+            suspect.used = self.session.trail.find(node._sequence_nr())
+        else:
+            self._clear([leaf])
 
     def _clear(self, leaves: Sequence[Tensor]) -> None:
         for leaf in leaves:
@@ -286,7 +305,8 @@ class Reach(Observer):
         if type(optimizer).__module__.partition(".")[0] != "torch":
             return group
         for one in given:
-            if one.requires_grad and one.grad is None and self.session.gradients.known(one) is None:
+            known = self.session.gradients.known(one)
+            if one.requires_grad and one.grad is None and not (known is not None and known.fed):
                 group.suspects[id(one)] = self._suspects[id(one)] = _Suspect(one, self._births.of(one))
                 self.session.wake()
         return group
@@ -317,6 +337,8 @@ class Reach(Observer):
             self._emit(why, group, found, group.made.stack if group.made else ())
 
     def _reason(self, key: int, suspect: _Suspect) -> tuple[str, Stack, Cut | None]:
+        if suspect.withheld:
+            return "withheld", suspect.withheld, None
         if not suspect.used:
             if suspect.number is not None and not suspect.off:
                 return "cut", suspect.number.stack, suspect.number
@@ -366,7 +388,7 @@ class Reach(Observer):
                 group.kind,
                 made,
                 group.steps,
-                where if why == "unused" else birth.stack if birth else (),
+                where if why in ("unused", "withheld") else birth.stack if birth else (),
                 holders.modules[root].kind if root in holders.modules else birth.kind if birth else "",
                 (root or names[0]).rpartition(".")[2],
                 tuple(dict.fromkeys(site.path for site in birth.stack)) if birth else (),
@@ -395,6 +417,19 @@ class Reach(Observer):
         if self._births.is_loaded(key):
             return "loaded"
         return "evaluating" if path and not modules[path[-1]].training else ""
+
+
+def _custom_above(leaf: Tensor, call: BackwardCall) -> Any:
+    """The nearest node of a custom Function above a leaf, None where there is none."""
+    above = (node for node in call.nodes if any(_is_of(child, leaf) for child, _ in node.next_functions))
+    at = next(above, None)
+    while at is not None and not hasattr(type(at), "_forward_cls"):
+        at = call.users[at]
+    return at
+
+
+def _is_of(node: Any, leaf: Tensor) -> bool:
+    return type(node) is walk.ACCUMULATE and node.variable is leaf
 
 
 def fingerprint(tensor: Tensor) -> tuple[Any, ...]:

@@ -29,6 +29,45 @@ BAD = {
             loss.backward()
             o.step()
     """,
+    "a custom Function without a gradient for its weight": """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return x * w
+            @staticmethod
+            def backward(ctx, grad):
+                x, w = ctx.saved_tensors
+                return grad * w, None  # <- unreached-parameter
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.w = mlp(4, 2), nn.Parameter(torch.ones(2))
+            def forward(self, x):
+                return Scale.apply(self.net(x), self.w)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a quantizer that stops what lies before it": """
+        class Quantize(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, bits):
+                return torch.round(x * bits) / bits
+            @staticmethod
+            def backward(ctx, grad):
+                return None, None  # <- unreached-parameter
+        enc, dec = mlp(4, 3), mlp(3, 2)
+        o = torch.optim.SGD([*enc.parameters(), *dec.parameters()], 0.1)
+        for _ in range(6):
+            z = Quantize.apply(enc(torch.randn(8, 4)), 8)
+            o.zero_grad()
+            dec(z).pow(2).mean().backward()
+            o.step()
+    """,
     "a detach in the middle": """
         class M(nn.Module):
             def __init__(self):
@@ -277,6 +316,27 @@ BAD = {
 }
 
 GOOD = {
+    "a custom Function that withholds what nobody needs": """
+        class Scale(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w, warm):
+                ctx.save_for_backward(x, w)
+                ctx.warm = warm
+                return x * w
+            @staticmethod
+            def backward(ctx, grad):
+                x, w = ctx.saved_tensors
+                if ctx.warm:
+                    return grad * w, None, None
+                return grad * w, (grad * x).sum(0) if ctx.needs_input_grad[1] else None, None
+        net, w, frozen = mlp(4, 2), nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(2), requires_grad=False)
+        o = torch.optim.Adam([*net.parameters(), w, frozen])
+        for i in range(8):
+            o.zero_grad()
+            h = Scale.apply(net(torch.randn(8, 4)), w, i < 5)
+            Scale.apply(h, frozen, False).pow(2).mean().backward()
+            o.step()
+    """,
     "steps that only try a schedule out": """
         net = mlp(4, 1)
         before = copy.deepcopy(net.state_dict())

@@ -31,6 +31,8 @@ class Cut:
     source: str | None = None
     behind: str = ""
     shape: tuple[int, ...] | None = None
+    #: no optimizer holds what it was cut off from, though there is one: a target network
+    aside: bool = False
 
 
 @dataclass(slots=True)

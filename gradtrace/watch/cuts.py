@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from gradtrace.model import source
 from gradtrace.model.events import Backward, Cut
 from gradtrace.model.site import Stack
+from gradtrace.watch import walk
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.session import Session
 
@@ -78,6 +79,8 @@ class Cuts(Observer):
         self._frozen: dict[Stack, Cut] = {}
         #: the last detached tensors, by where their values lie: what they were taken of, and the cut
         self._detached: dict[int, tuple[weakref.ref[torch.Tensor], Cut]] = {}
+        #: by place of a cut: whether it only cuts off what no optimizer holds
+        self._asides: dict[Stack, bool] = {}
         #: where gradients were last switched off
         self._switched: Stack = ()
         self._on = True
@@ -88,7 +91,7 @@ class Cuts(Observer):
 
     def behind(self, tensors: Sequence[Any]) -> tuple[Cut, ...]:
         """What cut the paths behind these tensors, as far as that was seen."""
-        return tuple(cut for tensor in tensors if isinstance(tensor, Tensor) for cut in self.of(tensor))[:_FEW]
+        return _first(cut for tensor in tensors if isinstance(tensor, Tensor) for cut in self.of(tensor))
 
     def suspects(self) -> tuple[Cut, ...]:
         """What may have cut a path where that was not seen, the likeliest first."""
@@ -104,7 +107,7 @@ class Cuts(Observer):
             if isinstance(leaf, torch.nn.Parameter) or self.session.owned(leaf):
                 return ()
         found = [self.of(leaf) or self._alias(leaf) for leaf in leaves]
-        return tuple(cut for cuts in found for cut in cuts)[:_FEW] if all(found) else ()
+        return _first(cut for cuts in found for cut in cuts) if all(found) else ()
 
     def _alias(self, leaf: torch.Tensor) -> tuple[Cut, ...]:
         place = _place(leaf)
@@ -183,14 +186,23 @@ class Cuts(Observer):
         inputs = call.inputs
         source = next((tensor for tensor in inputs if tensor.requires_grad), None)
         if source is None:
-            known = (cut for tensor in inputs for cut in self.of(tensor) or self._same_memory(tensor))
-            return tuple(dict.fromkeys(known))[:_FEW]
+            return _first(cut for tensor in inputs for cut in self.of(tensor) or self._same_memory(tensor))
         op, why = _reason(call.func)
         stack = self.session.frames.stack(call.frame)
         switched = self._switched if why == "no_grad" else ()
-        return (
-            Cut(op, why, stack, switched, behind=_node(source), shape=None if is_lazy(source) else tuple(source.shape)),
-        )
+        shape = None if is_lazy(source) else tuple(source.shape)
+        return (Cut(op, why, stack, switched, behind=_node(source), shape=shape, aside=self._aside(source, stack)),)
+
+    def _aside(self, source: torch.Tensor, stack: Stack) -> bool:
+        known = self._asides.get(stack)
+        if known is None:
+            if not self.session.has_optimizer or not (source.is_leaf or torch.is_grad_enabled()):
+                return False
+            leaves = [source] if source.is_leaf else walk.leaves_of([source])
+            known = bool(leaves) and not any(map(self.session.owned, leaves))
+            if len(self._asides) < _MANY:
+                self._asides[stack] = known
+        return known
 
     def _add(self, tensor: torch.Tensor, cuts: tuple[Cut, ...]) -> None:
         if len(self._known) >= _MANY:
@@ -240,6 +252,11 @@ class Cuts(Observer):
         if call.args[1:2] == (False,) and call.args[0].is_leaf and len(self._frozen) < _MANY:
             stack = self.session.frames.stack(call.frame)
             self._frozen.setdefault(stack, Cut("requires_grad = False", "frozen", stack))
+
+
+def _first(cuts: Iterable[Cut]) -> tuple[Cut, ...]:
+    """A few of the cuts, those first that matter to an optimizer."""
+    return tuple(sorted(dict.fromkeys(cuts), key=lambda cut: cut.aside))[:_FEW]
 
 
 def _reason(func: Any) -> tuple[str, str]:

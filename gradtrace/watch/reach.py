@@ -230,7 +230,7 @@ class Reach(Observer):
         if known is None or not self._walks_left or cut.why == "no_grad":
             return
         self._walks_left -= 1
-        known[1].update(id(leaf) for leaf in _behind(sources) if id(leaf) in self._suspects)
+        known[1].update(id(leaf) for leaf in walk.leaves_of(sources) if id(leaf) in self._suspects)
 
     # who receives gradients
 
@@ -247,7 +247,7 @@ class Reach(Observer):
     def _derive(self, outputs: Sequence[Any]) -> None:
         if self._walks_left and not all(suspect.derived for suspect in self._suspects.values()):
             self._walks_left -= 1
-            for leaf in _behind([one for one in outputs if isinstance(one, Tensor)]):
+            for leaf in walk.leaves_of([one for one in outputs if isinstance(one, Tensor)]):
                 if suspect := self._suspects.get(id(leaf)):
                     suspect.derived = True
 
@@ -438,9 +438,3 @@ def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
         few = tensor.detach().reshape(-1)[:4].tolist()
     return id(tensor), tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
-
-
-def _behind(sources: Sequence[Tensor]) -> list[Tensor]:
-    found = walk.visit(walk.roots_of(sources))
-    walk.keep(list(found.nodes))
-    return found.leaves

@@ -177,6 +177,11 @@ class Session:
         """The living optimizers."""
         return [optimizer for _, ref in self._optimizers.values() if (optimizer := ref()) is not None]
 
+    @property
+    def has_optimizer(self) -> bool:
+        """Whether one was made so far."""
+        return bool(self._optimizers)
+
     def optimizer_name(self, key: int) -> str:
         """The optimizer's class."""
         return self._optimizers.get(key, ("", None))[0]

@@ -119,6 +119,13 @@ def visit(roots: Iterable[Any]) -> Visit:
     return found
 
 
+def leaves_of(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The leaves of the graphs behind these tensors."""
+    found = visit(roots_of(tensors))
+    keep(list(found.nodes))
+    return found.leaves
+
+
 def below(node: Any) -> dict[Any, None]:
     """An old node and those below it, leaves included."""
     found: dict[Any, None] = {}

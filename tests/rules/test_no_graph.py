@@ -23,6 +23,31 @@ BAD = {
             loss.backward()
             opt.step()
     """,
+    "beside a target network, which is cut off rightly": """
+        net, target = nn.Linear(4, 1), nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(4):
+            x, reward = torch.randn(8, 4), torch.randn(8, 1)
+            with torch.no_grad():
+                wanted = reward + 0.9 * target(x)
+            q = net(x)
+            loss = F.mse_loss(wanted, q.data)  # <- no-graph
+            loss.requires_grad = True
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "beside a target that is detached, which is right": """
+        net, target = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)), nn.Sequential(nn.Linear(4, 1), nn.Tanh())
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            wanted = target(torch.randn(8, 4)).detach()
+            q = net(torch.randn(8, 4)).detach()  # <- no-graph
+            loss = F.mse_loss(wanted, q)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
     "max, of which only the indices are kept": """
         model = nn.Linear(4, 3)
         x, y = torch.randn(8, 4), torch.randint(0, 3, (8,))

@@ -39,7 +39,7 @@ _SOFTMAX = (
 _NORMALIZING = (torch.logsumexp, Tensor.logsumexp)
 _CATEGORICAL = os.path.join("torch", "distributions", "categorical.py")
 #: take logarithms of probabilities
-_OF_LOGARITHMS = (F.nll_loss, F.kl_div)
+_OF_LOGARITHMS = (F.nll_loss, F.kl_div, F.ctc_loss)
 #: take probabilities
 _OF_PROBABILITIES = (F.binary_cross_entropy,)
 #: compare elements, and broadcast
@@ -52,7 +52,10 @@ _MODULES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftm
 #: do to each element the same
 _POINTWISE = frozenset(
     name + "Backward" + str(number)
-    for name in "Abs Add Clamp ClampMin Div Exp Log Maximum Minimum Mul Neg Pow Relu Square Sub ToCopy Where".split()
+    for name in (
+        "Abs Add Clamp ClampMin Cosh Div Exp Expm1 Log Log1P LogSigmoid Maximum Minimum Mul Neg Pow Relu Rsub Sigmoid "
+        "Softplus Sqrt Square Sub Tanh ToCopy Where"
+    ).split()
     for number in range(4)
 )
 #: of these, what makes the mean of all pairs the product of two means

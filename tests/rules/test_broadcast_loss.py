@@ -65,6 +65,11 @@ logp = -(m(torch.randn(6, 4)) ** 2).sum(-1, keepdim=True)
 loss = -(logp * torch.randn(6)).mean()  # here
 loss.backward()
 """,
+    "log cosh by hand": """\
+m = nn.Linear(4, 1)
+d = m(torch.randn(6, 4)) - torch.randn(6)  # here
+(d + F.softplus(-2 * d)).mean().backward()
+""",
 }
 
 GOOD = {

@@ -96,6 +96,11 @@ m = nn.Linear(4, 3)
 p = m(torch.randn(5, 4)).softmax(1)  # here
 F.kl_div(F.log_softmax(p / 4.0, dim=1), torch.full((5, 3), 1 / 3), reduction="batchmean").backward()
 """,
+    "no logarithm for ctc": """\
+m = nn.Linear(4, 3)
+p = m(torch.randn(6, 2, 4)).softmax(2)  # here
+F.ctc_loss(p, torch.tensor([[1, 2], [2, 1]]), torch.tensor([6, 6]), torch.tensor([2, 2])).backward()
+""",
 }
 
 GOOD = {

@@ -38,6 +38,10 @@ class MixedBatchRule(Rule):
         if not isinstance(event, MixedBatch):
             return []
         message, mend = _WORDS[event.kind](event)
+        if event.kind == "sequence, batch first":  # the module is told right, and its output read wrong
+            return self.finding(
+                event.taken or event.stack, message, mend, ((event.stack, f"the {event.op} runs here"),)
+            )
         return self.finding(
             event.stack,
             message,
@@ -66,7 +70,8 @@ def _sequence(event: MixedBatch) -> tuple[str, str]:
     batch_first = event.kind == "sequence, batch first"
     taken = 0 if batch_first else 1
     return (
-        f"this {event.op} takes dimension 0 of {list(event.shape)} for the {'batch' if batch_first else 'time'}, "
+        f"{'the' if batch_first else 'this'} {event.op} takes dimension 0 of {list(event.shape)} for the "
+        f"{'batch' if batch_first else 'time'}, "
         f"but {event.read} is read from dimension {taken} of its output, the batch's",
         "read the last step with out[:, -1]" if batch_first else "pass batch_first=True to the module",
     )
@@ -82,10 +87,13 @@ def _loaded(event: MixedBatch) -> tuple[str, str]:
 
 def _reshaped(event: MixedBatch) -> tuple[str, str]:
     what = f"the {event.op}" if event.op else "a tensor"
+    split = len(event.result) > len(event.shape)
     return (
         f"{what} of shape {list(event.shape)} is reshaped to {list(event.result)}, which moves no element: each row of the "
         "result is put together from several samples",
-        "exchange the dimensions first: transpose(0, 1), and then reshape() where it is still needed",
+        "split the last dimension in its place, and then move it: x.view(batch, time, parts, -1).permute(2, 0, 1, 3)"
+        if split
+        else "exchange the dimensions first: transpose(0, 1), and then reshape() where it is still needed",
     )
 
 

@@ -131,6 +131,8 @@ class Sequences(Observer):
             return
         exchanged = len(old) == len(new) and new[:2] == (old[1], old[0]) and old[2:] == new[2:]
         exchanged |= len(old) > len(new) > 2 and new[:2] == (old[-1], old[0])
+        # the heads of an attention, in front of a batch that was not moved behind them
+        exchanged |= len(old) == 3 and len(new) == 4 and new[0] > 1 and new[1:3] == old[:2]
         key = _key(given)
         of = next((one for one in self._runs if key == one.output or key in one.states), None)
         # the states are [layers, batch, features] whatever the layout of the rest

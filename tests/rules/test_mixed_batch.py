@@ -53,8 +53,8 @@ m(torch.randint(0, 10, (7, 3))).mean().backward()
 """,
     "batch first last sample": """\
 rnn = nn.LSTM(4, 8, batch_first=True); fc = nn.Linear(8, 2)
-o, _ = rnn(torch.randn(5, 6, 4))  # here
-fc(o[-1]).mean().backward()
+o, _ = rnn(torch.randn(5, 6, 4))
+fc(o[-1]).mean().backward()  # here
 """,
     "policy by gather": """\
 m = nn.Linear(4, 3); x = torch.randn(6, 4); a = torch.randint(0, 3, (6, 1))
@@ -135,6 +135,13 @@ g = nn.LSTM(4, 8, 2, batch_first=True); fc = nn.Linear(16, 2); x = torch.randn(6
 _, (h, c) = g(x)
 h = h.view(6, -1)  # here
 fc(h).sum().backward()
+""",
+    "heads in front of a batch that stays": """\
+qkv, out = nn.Linear(8, 8), nn.Linear(8, 1)
+x = torch.randn(6, 5, 8)
+q = qkv(x).reshape(2, 6, 5, 4)  # here
+y = (q @ q.transpose(-1, -2)).softmax(-1) @ q
+out(y.reshape(6, 5, 8)).mean().backward()
 """,
 }
 
@@ -269,6 +276,13 @@ _, (h, c) = nn.LSTM(4, 8, batch_first=True)(x)
 (h[-1] + c[-1]).mean().backward()
 _, h = nn.RNN(4, 8, 2)(x)
 h[:, -1].mean().backward()
+""",
+    "heads split in their place": """\
+qkv, out = nn.Linear(8, 8), nn.Linear(8, 1)
+x = torch.randn(6, 5, 8)
+q = qkv(x).reshape(6, 5, 2, 4).permute(2, 0, 1, 3)
+y = (q @ q.transpose(-1, -2)).softmax(-1) @ q
+out(y.permute(1, 2, 0, 3).reshape(6, 5, 8)).mean().backward()
 """,
 }
 

@@ -250,7 +250,9 @@ def _cause(node: Any, grads: Sequence[Any], outputs: Sequence[Any], edges: Seque
     values = dict(saved.tensors(node))
     flaw = flaws.find(node, values)
     if flaw is not None:
-        return _Cause(name, flaw.kind, number)
+        # a row may be NaN because its input is
+        below = _source(node, None, True) if flaw.kind == "row" else None
+        return below or _Cause(name, flaw.kind, number)
     for key, tensor in values.items():
         if not flaws.finite(tensor):
             return _source(node, _INPUT.get(key), flaws.has_nan(tensor)) or _Cause(

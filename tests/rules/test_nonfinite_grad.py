@@ -194,6 +194,12 @@ gap = 1 + (u - v).pow(2).sum(1)
 distance = torch.acosh(gap)  # here
 distance.mean().backward()
 """,
+    "a padding that is normalised, under a loss that ignores it": """\
+table, head = nn.Embedding(5, 3, padding_idx=0), nn.Linear(3, 3)
+h = table(torch.tensor([0, 1, 2, 3]))
+unit = h / torch.linalg.norm(h, dim=1, keepdim=True)  # here
+F.cross_entropy(head(unit), torch.tensor([-100, 0, 1, 2]), ignore_index=-100).backward()
+""",
 }
 
 GOOD = {

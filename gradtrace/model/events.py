@@ -17,9 +17,9 @@ class Cut:
     """Where a path to a leaf ended: `op` at `stack` gave a tensor that requires no grad from one that did.
 
     `why` is "detached" (detach, .data, numpy, item), "no_grad" (grad mode was off), "not differentiable" (argmax, a
-    comparison, an integer cast), "copied" (torch.tensor(t)), "constant gradient" (autograd.grad without create_graph),
-    "frozen" (a leaf was told to require no grad) or "unasked" (an optimizer was given a tensor that never required
-    grad).
+    comparison, an integer cast), "copied" (torch.tensor(t)), "written" (p.data.copy_(t)), "constant gradient"
+    (autograd.grad without create_graph), "frozen" (a leaf was told to require no grad) or "unasked" (an optimizer was
+    given a tensor that never required grad).
     """
 
     op: str

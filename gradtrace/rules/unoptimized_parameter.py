@@ -64,7 +64,8 @@ _HELP = {
     "forward": "make it once, in __init__, as an attribute of the module",
     "late": "make it before the optimizer, or hand its parameters over with add_param_group()",
     "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
-    "object": "derive the class of `{container}` from nn.Module, and call super().__init__() first in its __init__",
+    "object": "derive the class of `{container}` from nn.Module, and call super().__init__() first in its __init__; or "
+    "keep what it holds in attributes of the module",
     "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it is not to be trained, register_buffer() without "
     "requires_grad",
     "empty group": "call parameters() anew for the optimizer, or keep a list: `params = list(model.parameters())`",

@@ -47,6 +47,7 @@ _MENDS = {
     "detached": "keep the tensor itself here: numbers, .data and detached tensors carry no graph",
     "copied": "use torch.stack or torch.cat on the tensors: {op} copies their values alone",
     "not differentiable": "use something differentiable here: {op} has no gradient",
+    "written": "compute with the value itself, as F.linear(x, weight) does: what is written into a parameter has no way back",
     "constant gradient": "pass create_graph=True: without it the gradient is a constant",
     "no_grad": "let this run with gradients on",
 }
@@ -132,7 +133,7 @@ class UnreachedParameter(Rule):
         return self.finding(
             event.born or event.optimizer_stack,
             f"{_names(event)} {_never(event)}: no operation ever uses them",
-            f"call {attribute or 'the module'} in forward, or delete it",
+            f"call {attribute if attribute.isidentifier() else 'it'} in forward, or delete it",
             ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
             Level.NOTE if by_choice else None,
         )

@@ -6,7 +6,7 @@ import dis
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from inspect import CO_OPTIMIZED
 from itertools import pairwise
 from types import CodeType, FrameType
@@ -147,6 +147,9 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
         return [(f"{name}[{key!r}]", part) for key, part in value.items() if isinstance(key, (str, int))]
     if isinstance(value, (list, tuple, deque)) and len(value) <= _LONG:
         return [(f"{name}[{index}]", part) for index, part in enumerate(value)]
+    if isinstance(value, partial):
+        given = [(f"{name}.args[{index}]", part) for index, part in enumerate(value.args)]
+        return [*given, *((f"{name}.{key}", part) for key, part in value.keywords.items())]
     held = getattr(value, "__dict__", None)
     if type(held) is dict and len(held) <= _LONG and not isinstance(value, type(sys)):
         return [(f"{name}.{key}", part) for key, part in held.items() if not key.startswith("_")]

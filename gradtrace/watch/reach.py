@@ -126,6 +126,7 @@ class Reach(Observer):
         return {
             **dict.fromkeys(_SEVERAL, self._several),
             **dict.fromkeys(_COPYING, self._copied),
+            Tensor.copy_: self._written,
             **dict.fromkeys((*_VIEWING, Tensor.__getitem__), self._viewed),
             **dict.fromkeys(_NUMBERS, self._leaves_torch),
         }
@@ -170,6 +171,16 @@ class Reach(Observer):
                 stack = self.session.frames.stack(call.frame)
                 cut = Cut(f"torch.{call.func.__name__}()", "copied", stack)
                 self._note_cut(cut, [one for one in tensors_in(call.args[:1]) if one.requires_grad])
+
+    def _written(self, call: TorchCall) -> None:
+        """`linear.weight.data.copy_(u @ v)`: the layer computes with the values, and the way back ends."""
+        target, *given = call.inputs[:2]
+        if not self._suspects or not given or not given[0].requires_grad or call.after == call.before:
+            return
+        place = target.data_ptr()
+        held = (one for optimizer in self.session.optimizers() for one in parameters(optimizer))
+        if any(one is not target and one.numel() and one.data_ptr() == place for one in held):
+            self._note_cut(Cut(".data.copy_()", "written", self.session.frames.stack(call.frame)), given)
 
     def _leaves_torch(self, call: TorchCall) -> None:
         suspect = self._suspects.get(id(call.args[0]))
@@ -353,7 +364,7 @@ class Reach(Observer):
 
     def _weight(self, cut: Cut) -> int:
         """How sure it is that this cut, of several, is the one that matters."""
-        if cut.stack in self._entered or cut.why in ("copied", "constant gradient"):
+        if cut.stack in self._entered or cut.why in ("copied", "written", "constant gradient"):
             return 2 if cut.why == "not differentiable" else 3
         # a number is as often for a log as for a loss; an index chooses what goes on
         return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1

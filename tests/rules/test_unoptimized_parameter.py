@@ -264,6 +264,22 @@ BAD = {
             m(torch.randn(8, 3 + i % 2)).pow(2).mean().backward()
             o.step()
     """,
+    "layers given to a partial": """
+        from functools import partial
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.out = mlp()
+                self.scale = partial(lambda x, gate: x * gate(x), gate=nn.Linear(4, 4))  # <- unoptimized-parameter
+            def forward(self, x):
+                return self.out(self.scale(x))
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for i in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
 }
 
 GOOD = {

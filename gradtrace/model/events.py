@@ -447,11 +447,12 @@ class Unreached:
 class Unoptimized:
     """Parameters that receive gradients turn after turn, but are in no optimizer.
 
-    `why` is "forward" (made anew within forward), "hidden" (held by a plain list, dict or object, so that
-    `parameters()` leaves them out), "plain" (a tensor in an attribute of a module, and no Parameter), "converted" (the
-    leaf was replaced by the result of an operation), "late" (made after the optimizer), "copied" (the optimizer holds
-    the parameters of another copy), "empty group" (the optimizer was given a group without parameters), "unfrozen" (frozen when
-    the optimizer was made) or "left out".
+    `why` is "forward" (made anew within forward), "replaced" (another took its place, again and again), "hidden" (held by
+    a plain list, dict or object, so that `parameters()` leaves them out), "plain" (a tensor in an attribute of a module,
+    and no Parameter), "converted" (the leaf was replaced by the result of an operation), "late" (made after the
+    optimizer), "copied" (the optimizer holds the parameters of another copy), "alias" (it holds tensors with their
+    values that require no grad), "empty group" (the optimizer was given a group without parameters), "unfrozen" (frozen
+    when the optimizer was made) or "left out".
     """
 
     why: str

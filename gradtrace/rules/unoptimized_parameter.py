@@ -43,6 +43,8 @@ _MEANT = re.compile(
 _TELLS = {
     "forward": "{names} {is_} made anew in each forward, {gets} a gradient once and {is_} thrown away: no optimizer knows "
     "{it}",
+    "replaced": "{names} {is_} replaced here by another Parameter again and again, while {optimizer} holds the first "
+    "one, which takes no part any more",
     "late": "{gains}, but {was} made after {optimizer}, which does not hold {it}",
     "hidden": "{gains}, but {is_} in no optimizer: `{container}` is no module, and parameters() does not look into it",
     "plain": "{gains}, but {is_} in no optimizer: parameters() yields only Parameters, and no plain tensors",
@@ -62,6 +64,7 @@ _ONE = {"is_": "is", "was": "was", "gets": "gets", "it": "it", "they": "it", "it
 _SEVERAL = {"is_": "are", "was": "were", "gets": "get", "it": "them", "they": "they", "its": "their"}
 _HELP = {
     "forward": "make it once, in __init__, as an attribute of the module",
+    "replaced": "change the values of the parameter that is there: `with torch.no_grad(): parameter.copy_(...)`",
     "late": "make it before the optimizer, or hand its parameters over with add_param_group()",
     "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
     "object": "derive the class of `{container}` from nn.Module, and call super().__init__() first in its __init__; or "
@@ -129,7 +132,7 @@ def _place(event: Unoptimized) -> Stack:
     if event.why in ("hidden", "plain", "unfrozen"):
         return event.holder or event.born or event.optimizer_stack
     lazily = event.why == "late" and any(site.in_module_call for site in event.born)
-    if event.why in ("forward", "converted") or lazily:
+    if event.why in ("forward", "replaced", "converted") or lazily:
         return event.born
     return event.optimizer_stack
 

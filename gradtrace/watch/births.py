@@ -37,6 +37,8 @@ class Birth:
     own: bool
     #: optimizers made before it
     optimizers: int
+    #: it took the place of one that an optimizer held
+    instead: bool
 
     @property
     def in_forward(self) -> bool:
@@ -128,11 +130,16 @@ class Births(Observer):
         known = self._born.get(id(parameter))
         if known is not None and known.owner() is not None and self._holds(known, parameter):
             return
+        before = module._parameters.get(name)
+        birth = self.of(before) if before is not None else None
+        instead = before is not None and (self.session.owned(before) or (birth is not None and birth.instead))
         if len(self._born) >= _MOST:
             self._born.clear()
         stack = self.session.frames.stack(frame)
         kind = type(module).__name__
-        self._born[id(parameter)] = Birth(weakref.ref(module), kind, name, stack, self._own(frame), self._count)
+        self._born[id(parameter)] = Birth(
+            weakref.ref(module), kind, name, stack, self._own(frame), self._count, instead
+        )
 
     def _own(self, frame: FrameType) -> bool:
         at: FrameType | None = frame

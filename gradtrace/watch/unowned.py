@@ -37,7 +37,7 @@ _HELD = ("hidden", "plain")
 class _Candidate:
     """A parameter without an optimizer; or all that are made at one line within forward."""
 
-    __slots__ = "alias alone backward birth converted key mark made name numel owned passing plain root seen training turns".split()
+    __slots__ = "alias alone backward birth converted key mark made name numel owned passing plain renewed root seen training turns".split()
 
     def __init__(self, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
         self.key = id(leaf)
@@ -53,6 +53,8 @@ class _Candidate:
         self.seen = True
         #: made anew each time
         self.passing = False
+        #: another one took its place in the module
+        self.renewed = False
         #: number and place of the operation that takes it in, if that is the same one each time
         self.converted: tuple[int, Stack] | None = None
         #: the optimizer of the other parameters that the same call reached, and how many numbers these hold
@@ -87,7 +89,7 @@ class Unowned(Observer):
         self._reach = reach
         self._candidates: dict[Hashable, _Candidate] = {}
         #: parameters that somebody else takes care of
-        self._meant: set[int] = set()
+        self._meant: set[Hashable] = set()
         self._frozen: set[int] = set()
         self._unfrozen: dict[int, Stack] = {}
         #: parameters of networks whose results others are compared with
@@ -113,14 +115,15 @@ class Unowned(Observer):
 
     def _read(self, call: TorchCall) -> None:
         """The user's own code takes the gradient: an update by hand, a log."""
-        if not self._candidates or call.out is None or id(call.args[0]) not in self._candidates:
+        if not self._candidates or call.out is None:
             return
-        if self.session.frames.is_user(call.frame.f_code.co_filename):
+        found = next((key for key, one in self._candidates.items() if one.key == id(call.args[0])), None)
+        if found is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
             text = source.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
             if "None" not in text and "zero_" not in text:
-                self._leave(id(call.args[0]))
+                self._leave(found)
 
-    def _leave(self, key: int) -> None:
+    def _leave(self, key: Hashable) -> None:
         self._candidates.pop(key, None)
         if len(self._meant) < 64 * _MANY:
             self._meant.add(key)
@@ -183,10 +186,10 @@ class Unowned(Observer):
 
     def _candidate(self, leaf: Tensor, call: BackwardCall) -> _Candidate | None:
         birth = self._births.of(leaf)
-        key: Hashable = birth.stack[:1] if birth is not None and birth.in_forward else id(leaf)
+        key: Hashable = birth.stack[:1] if birth is not None and (birth.in_forward or birth.instead) else id(leaf)
         known = self._candidates.get(key)
         if known is None:
-            if len(self._candidates) >= _MANY:
+            if len(self._candidates) >= _MANY or key in self._meant:
                 return None
             known = self._candidates[key] = _Candidate(leaf, birth, call)
             if birth is None and not known.plain:
@@ -195,7 +198,8 @@ class Unowned(Observer):
         if birth is not known.birth:
             # one that stays is kept for later calls
             known.passing |= known.birth is None or known.birth.owner() is None
-            known.birth = birth
+            known.renewed = True
+            known.birth, known.key = birth, id(leaf)
         elif (known.plain or known.turns in LOOKS) and fingerprint(leaf) != known.mark:
             if not known.plain:  # another input may lie at this address next
                 self._leave(id(leaf))
@@ -220,8 +224,8 @@ class Unowned(Observer):
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if not self._candidates:
             return
-        for parameter in parameters(optimizer):
-            self._candidates.pop(id(parameter), None)
+        held = set(map(id, parameters(optimizer)))
+        self._candidates = {key: one for key, one in self._candidates.items() if one.key not in held}
         fresh = False
         for candidate in self._candidates.values():
             if candidate.seen:
@@ -257,7 +261,7 @@ class Unowned(Observer):
             if why:
                 place, container = self._container(candidate) if why in _HELD else ((), "")
                 born = candidate.converted[1] if candidate.converted else self._born(candidate)
-                group = place or (born[:1] if why in ("forward", "converted", "late") else ())
+                group = place or (born[:1] if why in ("forward", "replaced", "converted", "late") else ())
                 told.setdefault((why, group, container or candidate.root), []).append(candidate)
         for (why, _, container), found in told.items():
             if why != "left out" or sum(one.numel for one in found) <= max(one.owned for one in found):
@@ -274,6 +278,8 @@ class Unowned(Observer):
             return "alias"
         if birth is not None and birth.in_forward:
             return "forward" if one.passing else "late"
+        if birth is not None and birth.instead and one.renewed:
+            return "replaced"
         if one.alone:
             return "copied" if self._replaced_by(one) else ""
         if not one.training:
@@ -315,7 +321,7 @@ class Unowned(Observer):
             return ()
         stack = one.birth.stack
         at = next((at for at, site in enumerate(stack) if not site.function.endswith("__init__")), 0)
-        if one.birth.in_forward:
+        if one.birth.in_forward or one.birth.instead:
             return stack[at:]
         above = self._holders.above(one.name)
         return self._holders.born(stack, above[-1]) if above else stack

@@ -15,6 +15,33 @@ def mlp(i=4, o=2):
 """
 
 BAD = {
+    "a parameter that is clamped into a new one": """
+        class Gate(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.scale = mlp(4, 2), nn.Parameter(torch.ones(2))
+            def forward(self, x):
+                return self.net(x) * self.scale
+            def limit(self):
+                self.scale = nn.Parameter(self.scale.clamp(0, 2))  # <- unoptimized-parameter
+        m = Gate()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(8):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+            m.limit()
+    """,
+    "weights that are normalized into new ones": """
+        m = mlp(4, 2)
+        o = torch.optim.SGD(m.parameters(), 0.1)
+        for _ in range(8):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+            w = m[0].weight.detach()
+            m[0].weight = nn.Parameter(w / w.norm(dim=1, keepdim=True))  # <- unoptimized-parameter
+    """,
     "blocks in a list": """
         class M(nn.Module):
             def __init__(self):
@@ -283,6 +310,50 @@ BAD = {
 }
 
 GOOD = {
+    "points that are added and handed over": """
+        class Cloud(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.points = nn.Parameter(torch.randn(8, 3))
+        m = Cloud()
+        o = torch.optim.Adam(m.parameters(), 0.01)
+        for step in range(12):
+            o.zero_grad()
+            m.points.pow(2).sum(1).mean().backward()
+            o.step()
+            if step % 2:
+                old = o.param_groups[0]["params"][0]
+                m.points = nn.Parameter(torch.cat([m.points.detach(), torch.randn(4, 3)]))
+                o.state.pop(old, None)
+                o.param_groups[0]["params"] = [m.points]
+    """,
+    "an optimizer for each new parameter": """
+        class Code(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.z, self.net = nn.Parameter(torch.zeros(4)), mlp(4, 2)
+        m = Code()
+        for _ in range(5):
+            m.z = nn.Parameter(torch.randn(4))
+            o = torch.optim.Adam(m.parameters(), 0.01)
+            for _ in range(4):
+                o.zero_grad()
+                m.net(m.z).pow(2).mean().backward()
+                o.step()
+    """,
+    "an inner parameter that is moved by hand": """
+        class Meta(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.fast = mlp(4, 2), nn.Parameter(torch.zeros(2))
+        m = Meta()
+        o = torch.optim.Adam(m.parameters(), 0.01)
+        for _ in range(8):
+            o.zero_grad()
+            (m.net(torch.randn(8, 4)) + m.fast).pow(2).mean().backward()
+            o.step()
+            m.fast = nn.Parameter(m.fast.detach() - 0.1 * m.fast.grad)
+    """,
     "thawed and handed over": """
         body, head = nn.Sequential(nn.Linear(4, 8), nn.ReLU()), nn.Linear(8, 2)
         m = nn.Sequential(body, head)

@@ -485,6 +485,8 @@ class FlatGradient:
     saturated: bool = False
     #: it limits a term of the loss: sums and factors alone lie between it and the root
     term: bool = False
+    #: the operation multiplies them with each other, and all of them are zeros
+    product: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,19 @@ Good
         optimizer.step()
 
 Where the hard value is needed in the forward pass, use a straight-through estimator: `soft + (hard - soft).detach()`.
-The finding is at the flat operation. A zero gradient that has another reason (the key bias of attention, a bias
-before a normalisation) is not reported.
+Two parameters that are multiplied with each other and both start at zero stay there: start one at random. The finding
+is at the flat operation. A zero gradient that has another reason (the key bias of attention, a bias before a
+normalisation) is not reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradtrace.model import source
 from gradtrace.model.events import Event, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 
 _SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
@@ -52,6 +55,8 @@ class ZeroGradient(Rule):
             return []
         shown = ", ".join(f"`{name}`" for name in event.names[:2])
         names = shown if event.count <= 2 else f"{shown} and {event.count - 2} more"
+        if event.product:
+            return self._product(event, names)
         if event.saturated:
             why = f"{event.op} is saturated for every element"
             mend = (
@@ -69,3 +74,25 @@ class ZeroGradient(Rule):
             # a margin that is kept, a constraint that is not violated
             Level.NOTE if event.saturated and event.term else None,
         )
+
+    def _product(self, event: FlatGradient, names: str) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: they are multiplied with each "
+            "other here, and all of them are zeros",
+            "give one of them random values at the start, and leave only the other at zero",
+            (
+                *((_made(event.stack, name), f"`{name}` is made here") for name in event.names),
+                (event.backward, "this call computes the gradient"),
+                (event.stack[1:], "called from here"),
+            ),
+        )
+
+
+def _made(stack: Stack, name: str) -> Stack:
+    """The statement of the class around `stack` that makes the attribute of this name."""
+    if not stack:
+        return ()
+    path, kind = stack[0].path, stack[0].function.rpartition(".")[0].rpartition(".")[2]
+    found = source.attribute_set(path, kind, name.rpartition(".")[2])
+    return (Site(path, found.lineno, f"{kind}.__init__"),) if found is not None else ()

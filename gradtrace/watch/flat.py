@@ -2,12 +2,12 @@
 
 A zero gradient alone proves nothing: the key bias of attention and a bias before normalisation have one by nature. So
 the graph itself must show it: no path from the root reaches the parameter without an operation whose derivative is
-zero.
+zero. A product of two parameters that are both all zeros is such an operation for each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -15,7 +15,7 @@ import torch
 
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
-from gradtrace.watch import walk
+from gradtrace.watch import saved, walk
 from gradtrace.watch.backward import BackwardCall
 from gradtrace.watch.leaves import operation
 from gradtrace.watch.observer import Handler, Observer, TorchCall
@@ -32,6 +32,12 @@ _FLAT = frozenset(
 #: derivative zero where they are saturated
 _CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 _SATURATED = "gradtrace: saturated"
+#: products: the inputs, each with the name of what is saved of the other one
+_PRODUCTS = {
+    **dict.fromkeys(("MmBackward0", "BmmBackward0"), ((0, "mat2"), (1, "self"))),
+    "AddmmBackward0": ((1, "mat2"), (2, "mat1")),
+    "MulBackward0": ((0, "other"), (1, "self")),
+}
 #: operations that put the terms of a loss together
 _SUMS = walk.VIEWS | frozenset(
     f"{name}Backward{n}" for name in "Add Sub Rsub Mul Div Neg Mean Sum Stack Cat Where".split() for n in range(2)
@@ -49,7 +55,7 @@ _NAMES = 6
 class _Zero:
     """A parameter whose gradient was zero each time it was looked at."""
 
-    __slots__ = ("backward", "calls", "name", "op", "paths", "saturated", "stack", "term")
+    __slots__ = ("backward", "calls", "name", "op", "paths", "product", "saturated", "stack", "term")
 
     def __init__(self, backward: Stack) -> None:
         self.backward = backward
@@ -62,6 +68,8 @@ class _Zero:
         self.saturated = False
         #: the operation limits a term of the loss: a margin, a constraint
         self.term = False
+        #: the operation is a product with zeros
+        self.product = False
 
 
 class FlatGradients(Observer):
@@ -96,15 +104,27 @@ class FlatGradients(Observer):
             return
         self._paths_left -= 1
         roots = walk.roots_of(outputs)
-        open_leaves, flat = _reachable(roots, set(call.nodes))
+        nodes = set(call.nodes)
+        dead = _dead_products(nodes) if self._some_are_zeros(call) else {}
+        open_leaves, flat = _reachable(roots, nodes, dead=dead)
         terms = _terms(roots, call.nodes)
         for key in wanted & open_leaves:
             del self._zero[key]
         for node in flat:
-            behind, _ = _reachable([node], set(call.nodes), through=True)
+            behind, _ = _reachable([node], nodes, through=True)
             for key in (wanted - open_leaves) & behind:
                 self._explain(self._zero[key], node, node in terms)
                 wanted.discard(key)
+        for node, edges in dead.items():
+            below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
+            for key in (wanted - open_leaves) & _reachable(below, nodes, through=True)[0]:
+                self._explain(self._zero[key], node, False)
+                self._zero[key].product = True
+                wanted.discard(key)
+
+    def _some_are_zeros(self, call: BackwardCall) -> bool:
+        """Whether several leaves without a gradient are all zeros themselves."""
+        return sum(id(leaf) in self._zero and not bool(leaf.detach().any()) for leaf in call.leaves) > 1
 
     def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
         zero.paths += 1
@@ -143,10 +163,20 @@ class FlatGradients(Observer):
                 told.setdefault((zero.stack[:1], zero.op), []).append(zero)
         for found in told.values():
             first = found[0]
+            if first.product and len(found) < 2:
+                continue
             names = tuple(dict.fromkeys(zero.name for zero in found))[:_NAMES]
             self.session.emit(
                 FlatGradient(
-                    names, len(found), first.op, first.stack, first.calls, first.backward, first.saturated, first.term
+                    names,
+                    len(found),
+                    first.op,
+                    first.stack,
+                    first.calls,
+                    first.backward,
+                    first.saturated,
+                    first.term,
+                    first.product,
                 )
             )
 
@@ -179,10 +209,24 @@ def _is_flat(node: Any) -> bool:
     return kind in _FLAT or bool(node.metadata.get(_SATURATED))
 
 
-def _reachable(roots: Sequence[Any], within: set[Any], through: bool = False) -> tuple[set[int], list[Any]]:
+def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
+    """Products, with the inputs that get no gradient through them since the other one is all zeros."""
+    found = {}
+    for node in nodes:
+        inputs = _PRODUCTS.get(type(node).__name__, ())
+        values = dict(saved.tensors(node)) if inputs else {}
+        dead = tuple(index for index, other in inputs if other in values and not bool(values[other].any()))
+        if dead:
+            found[node] = dead
+    return found
+
+
+def _reachable(
+    roots: Sequence[Any], within: set[Any], through: bool = False, dead: Mapping[Any, tuple[int, ...]] | None = None
+) -> tuple[set[int], list[Any]]:
     """Leaves that can be reached from the roots without passing a flat node, and the flat nodes met.
 
-    With `through` flat nodes are passed.
+    With `through` flat nodes are passed. Of `dead` nodes these inputs are not gone into.
     """
     leaves: set[int] = set()
     flat: list[Any] = []
@@ -198,5 +242,7 @@ def _reachable(roots: Sequence[Any], within: set[Any], through: bool = False) ->
         elif not through and _is_flat(node):
             flat.append(node)
         elif node in within:
-            waiting += [child for child, _ in node.next_functions if child is not None]
+            closed = dead.get(node, ()) if dead else ()
+            inputs = enumerate(node.next_functions)
+            waiting += [child for index, (child, _) in inputs if child is not None and index not in closed]
     return leaves, flat

@@ -116,6 +116,22 @@ BAD = {
             m(torch.randn(8, 4)).pow(2).mean().backward()
             o.step()
     """,
+    "two zeros that are multiplied": """
+        class LoRA(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.base = nn.Linear(4, 2).requires_grad_(False)
+                self.a, self.b = nn.Parameter(torch.zeros(2, 4)), nn.Parameter(torch.zeros(2, 2))
+            def forward(self, x):
+                return self.base(x) + F.linear(F.linear(x, self.a), self.b)  # <- zero-gradient
+        m = LoRA()
+        head = nn.Linear(2, 1)
+        o = torch.optim.Adam([m.a, m.b, *head.parameters()])
+        for _ in range(6):
+            o.zero_grad()
+            head(m(torch.randn(8, 4))).pow(2).mean().backward()
+            o.step()
+    """,
 }
 
 GOOD = {
@@ -200,6 +216,16 @@ GOOD = {
         for _ in range(6):
             o.zero_grad()
             m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "one zero of two": """
+        a, b = nn.Parameter(torch.randn(2, 4)), nn.Parameter(torch.zeros(2, 2))
+        gain, bias = nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))
+        o = torch.optim.Adam([a, b, gain, bias])
+        for _ in range(8):
+            o.zero_grad()
+            x = torch.randn(8, 4)
+            (F.linear(F.linear(x, a), b) + gain * x[:, :2] + bias - 1).pow(2).mean().backward()
             o.step()
     """,
 }

@@ -353,6 +353,49 @@ def collected_at(site: Site, gatherer: Site) -> int | None:
     return None
 
 
+def detached_in_part(site: Site, names: Collection[str]) -> tuple[str, Site] | None:
+    """Which of these names the function around `site`, or one that it calls for that, detaches some parts of while it
+    leaves others as they are, and where: `(h.detach(), c)`, or `h = h.detach()` where `h, c = state`."""
+    made = [one for one in _around(site) if isinstance(one, ast.Assign)]
+    for one in made:
+        named = next((name for name in names if name in _names_of(one.targets)), None)
+        if named and _is_cut_in_part(one.value):
+            return named, Site(site.path, one.lineno, site.function)
+        if named and (found := _cut_by_helper(site.path, one.value)):
+            return named, found
+        if not named and (value := ast.unparse(one.value)) in names:
+            parts = _names_of(one.targets)
+            cut = {ast.unparse(other.targets[0]): other.lineno for other in made if _has_detach(other.value)}
+            lines = [line for name, line in cut.items() if name in parts]
+            if 0 < len(lines) < len(parts):
+                return value, Site(site.path, lines[0], site.function)
+    return None
+
+
+def _names_of(targets: Iterable[ast.expr]) -> set[str]:
+    return {ast.unparse(leaf) for target in targets for leaf in _leaves(target)}
+
+
+def _cut_by_helper(path: str, call: ast.expr) -> Site | None:
+    index = _index(path)
+    if index is None or not isinstance(call, ast.Call):
+        return None
+    helpers = [node for node in index.parent if isinstance(node, ast.FunctionDef) and node.name == _called(call)]
+    returns = ((one, node) for one in helpers for node in ast.walk(one) if isinstance(node, ast.Return) and node.value)
+    cut = next(((one.name, node.lineno) for one, node in returns if node.value and _is_cut_in_part(node.value)), None)
+    return Site(path, cut[1], cut[0]) if cut else None
+
+
+def _is_cut_in_part(value: ast.expr) -> bool:
+    parts = value.elts if isinstance(value, (ast.Tuple, ast.List)) else []
+    cut = [_has_detach(part) for part in parts if not isinstance(part, ast.Constant)]
+    return any(cut) and not all(cut)
+
+
+def _has_detach(value: ast.expr) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr in ("detach", "data") for node in ast.walk(value))
+
+
 def handed_over(site: Site, name: str) -> tuple[int, bool] | None:
     """The line further down the loop around `site` that gives `name` a value made before, as `prev = out` does, for the
     next turn; and whether it does so without a graph (`prev = out.detach()`)."""

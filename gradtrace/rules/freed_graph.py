@@ -83,6 +83,7 @@ class FreedGraph(Rule):
             f"{place.what}, {outcome}",
             place.mend,
             (
+                (place.carrier, "it is carried over here"),
                 (found.entry, "the freed graph enters the new computation here"),
                 (found.used, f"the graph of {_earlier(found)} took it in here"),
                 (found.built, f"the part that is needed again was built here ({found.op})"),
@@ -107,6 +108,8 @@ class _Place(NamedTuple):
     stack: Stack
     what: str
     mend: str
+    #: the line that carries it over, if another one is to blame
+    carrier: Stack = ()
 
 
 def _is_outdated(one: Reentry) -> bool:
@@ -233,6 +236,13 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place
     stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
     names = carried.names if carried else _names(stack, found)
     graph = f"the graph of {_earlier(found)}, which that backward call has freed"
+    carrying = names or (source.assigned(found.built[0]) if found.built else ())
+    parts = (source.detached_in_part(site, carrying) for site in (*stack, *event.stack))
+    if parted := next(filter(None, parts), None):
+        name, site = parted
+        mend = f"detach all of it: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
+        what = f"`{name}` still hangs on {graph}: only a part of it is detached here"
+        return _Place((site,), what, mend, carrier=stack)
     if not names:
         mend = f"detach() what is carried over; or, {_TOGETHER}"
         return _Place(stack, f"what enters here still hangs on {graph}", mend)

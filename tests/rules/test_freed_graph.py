@@ -29,6 +29,52 @@ BAD = {
             loss.backward()
             opt.step()
     """,
+    "only the hidden state is detached, not the cell": """
+        lstm, head = nn.LSTM(3, 8), nn.Linear(8, 1)
+        opt = torch.optim.Adam([*lstm.parameters(), *head.parameters()])
+        state = torch.zeros(1, 2, 8), torch.zeros(1, 2, 8)
+        for _ in range(3):
+            h, c = state
+            state = (h.detach(), c)  # <- freed-graph
+            out, state = lstm(torch.randn(5, 2, 3), state)
+            loss = head(out).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "a helper detaches one part of the state": """
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.lstm, self.head = nn.LSTM(3, 8), nn.Linear(8, 1)
+            def forward(self, x, state):
+                out, state = self.lstm(x, state)
+                return self.head(out), state
+        def repackage(state):
+            h, c = state
+            return h.detach(), c  # <- freed-graph
+        net = Net()
+        opt = torch.optim.Adam(net.parameters())
+        state = torch.zeros(1, 2, 8), torch.zeros(1, 2, 8)
+        for _ in range(3):
+            state = repackage(state)
+            out, state = net(torch.randn(5, 2, 3), state)
+            opt.zero_grad()
+            out.pow(2).mean().backward()
+            opt.step()
+    """,
+    "one of two names is detached": """
+        lstm, head = nn.LSTM(3, 8), nn.Linear(8, 1)
+        opt = torch.optim.Adam([*lstm.parameters(), *head.parameters()])
+        state = torch.zeros(1, 2, 8), torch.zeros(1, 2, 8)
+        for _ in range(3):
+            h, c = state
+            h = h.detach()  # <- freed-graph
+            out, state = lstm(torch.randn(5, 2, 3), (h, c))
+            opt.zero_grad()
+            head(out).pow(2).mean().backward()
+            opt.step()
+    """,
     "an error that is swallowed": """
         cell, head = nn.GRUCell(3, 6), nn.Linear(6, 1)
         opt = torch.optim.Adam([*cell.parameters(), *head.parameters()])

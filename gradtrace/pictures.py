@@ -135,7 +135,8 @@ def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
     )
 
     def finish(ended: Ended) -> int:
-        graphs = snapshots.graphs
+        # ours alone from here on: gone when this ends, and not looked through when the process does
+        graphs, snapshots.graphs = snapshots.graphs, []
         for remark in watch.remarks:
             streams.tell(remark)
         if not graphs:

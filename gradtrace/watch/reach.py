@@ -50,6 +50,8 @@ _VIEWING = tuple(
     for name in "expand expand_as flatten narrow permute reshape select squeeze t transpose unsqueeze view".split()
     if hasattr(home, name)
 )
+#: what takes a value out as it is
+_TAKEN_OUT = (Tensor.detach, Tensor.data.__get__)  # type: ignore[attr-defined]
 #: cuts by which a value leaves torch: as often for a log as for a loss
 _NUMBERS = {
     Tensor.item: "item()",
@@ -63,7 +65,7 @@ _NUMBERS = {
 class _Suspect:
     """A parameter without a gradient so far."""
 
-    __slots__ = ("birth", "computed_with", "derived", "mark", "number", "off", "used", "withheld")
+    __slots__ = ("birth", "derived", "mark", "number", "off", "used", "withheld")
 
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
@@ -73,8 +75,6 @@ class _Suspect:
         self.off: Stack = ()
         #: the backward of a custom Function that took it in, and gave no gradient for it
         self.withheld: Stack = ()
-        #: an operation took it in that made a node
-        self.computed_with = False
         #: where its own value was taken out of torch
         self.number: Cut | None = None
         #: a derivative was taken of something computed from it: that need not depend on it, as on a last bias
@@ -104,6 +104,11 @@ class _Group:
     def is_telling(self) -> bool:
         """Whether it is known well enough that some of its parameters get no gradient."""
         return bool(self.suspects) and self.steps >= _STEPS
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its parameters has ever received a gradient."""
+        return len(self.suspects) == len(self.members) > 0
 
 
 class Reach(Observer):
@@ -140,7 +145,7 @@ class Reach(Observer):
     def idle(self, key: int) -> bool:
         """Whether no parameter of this optimizer ever received a gradient, over several steps."""
         group = self._groups.get(key)
-        return group is not None and group.steps >= _STEPS and len(group.suspects) == len(group.members) > 0
+        return group is not None and group.steps >= _STEPS and group.is_idle
 
     def excuse(self, key: int) -> None:
         """Somebody else tells why this optimizer's parameters are idle."""
@@ -225,13 +230,12 @@ class Reach(Observer):
             suspect = self._suspects.get(id(tensor))
             if suspect is None or suspect.is_gone:
                 continue
-            suspect.computed_with |= call.after != call.before
-            if suspect.used and suspect.off:
-                continue
-            stack = self.session.frames.stack(call.frame)
-            if not torch.is_grad_enabled():
+            stack = self.session.frames.stack(call.frame) if not (suspect.used and suspect.off) else ()
+            if call.after != call.before:
+                suspect.used = suspect.used or stack
+            elif not torch.is_grad_enabled() and _computed_with(tensor, call, stack):
                 suspect.off = suspect.off or stack
-            elif call.after != call.before or type(call.out) is Tensor:
+            elif torch.is_grad_enabled() and type(call.out) is Tensor and call.func not in _TAKEN_OUT:
                 suspect.used = suspect.used or stack
 
     def _note_cut(self, cut: Cut, sources: Sequence[Tensor]) -> None:
@@ -335,7 +339,7 @@ class Reach(Observer):
     def _tell(self, group: _Group) -> None:
         told: dict[Any, list[tuple[int, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():
-            why, where, cut = self._reason(one, suspect)
+            why, where, cut = self._reason(one, suspect, group)
             if why == "ignored" and suspect.derived:
                 continue
             if why != "unused":
@@ -347,20 +351,21 @@ class Reach(Observer):
         for (why, *_), found in told.items():
             self._emit(why, group, found, group.made.stack if group.made else ())
 
-    def _reason(self, key: int, suspect: _Suspect) -> tuple[str, Stack, Cut | None]:
+    def _reason(self, key: int, suspect: _Suspect, group: _Group) -> tuple[str, Stack, Cut | None]:
         if suspect.withheld:
             return "withheld", suspect.withheld, None
-        if not suspect.used:
-            if suspect.number is not None and not suspect.off:
-                return "cut", suspect.number.stack, suspect.number
-            return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
         cuts = [cut for cut, behind in self._cut.values() if key in behind]
         cut = max(cuts, key=self._weight, default=None)
-        # its own value is taken out to be saved or shown, or to be computed with in its place
-        aside = cut is not None and cut.behind == "leaf" and suspect.computed_with and self._weight(cut) < 2
-        if cut is None or aside or not self._weight(cut):
+        weight = self._weight(cut) if cut is not None else 0
+        if cut is not None and cut.behind == "leaf" and weight < 2 and (suspect.used or not group.is_idle):
+            weight = 0  # its own value is taken out, to be saved or shown
+        if cut is not None and weight:
+            return "cut", cut.stack, cut
+        if suspect.used:
             return "ignored", suspect.used, None
-        return "cut", cut.stack, cut
+        if suspect.number is not None and not suspect.off:
+            return "cut", suspect.number.stack, suspect.number
+        return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
 
     def _weight(self, cut: Cut) -> int:
         """How sure it is that this cut, of several, is the one that matters."""
@@ -405,7 +410,7 @@ class Reach(Observer):
                 tuple(dict.fromkeys(site.path for site in birth.stack)) if birth else (),
                 suspect.used or suspect.off,
                 cut,
-                len(group.suspects) == len(group.members),
+                group.is_idle,
                 self._excuse(group, first, root, birth, path),
             )
         )
@@ -420,6 +425,8 @@ class Reach(Observer):
 
     def _excuse(self, group: _Group, key: int, root: str, birth: Birth | None, path: list[str]) -> str:
         modules = group.holders.modules
+        if not modules:
+            return "unknown"  # of later optimizers the modules are not searched for
         above = next((name for name in reversed(path) if root.startswith(f"{name}.") and name != root), "")
         if above and modules[above].container:
             return "picked"
@@ -449,3 +456,12 @@ def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
     if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
         few = tensor.detach().reshape(-1)[:4].tolist()
     return id(tensor), tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
+
+
+def _computed_with(tensor: Tensor, call: TorchCall, stack: Stack) -> bool:
+    """Whether an operation with gradients off is one of a forward pass: not of an average of parameters, or a look at
+    them."""
+    others = [one for one in call.inputs if one is not tensor]
+    if not others or call.func.__name__.startswith("_foreach"):
+        return call.func not in _TAKEN_OUT and any(site.in_module_call for site in stack)
+    return any(one.shape != tensor.shape for one in others)

@@ -128,7 +128,7 @@ class UnreachedParameter(Rule):
         )
 
     def _unused(self, event: Unreached) -> list[Finding]:
-        attribute = event.attribute.partition("[")[0]
+        attribute = _attribute(event)
         by_choice = event.excuse or not attribute or any(source.mentions(path, attribute) for path in event.files)
         return self.finding(
             event.born or event.optimizer_stack,
@@ -137,6 +137,15 @@ class UnreachedParameter(Rule):
             ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
             Level.NOTE if by_choice else None,
         )
+
+
+def _attribute(event: Unreached) -> str:
+    """The attribute that the user's code would name: of the bias of a layer, the layer."""
+    attribute = event.attribute.partition("[")[0]
+    if attribute not in ("weight", "bias"):
+        return attribute
+    above = event.names[0].replace("[", ".").replace("]", "").split(".")[:-1]
+    return next((part for part in reversed(above) if not part.isdigit()), attribute)
 
 
 def _names(event: Unreached) -> str:

@@ -352,6 +352,7 @@ GOOD = {
             h = Scale.apply(net(torch.randn(8, 4)), w, i < 5)
             Scale.apply(h, frozen, False).pow(2).mean().backward()
             o.step()
+    """,
     "heads of tasks whose turn does not come, in checkpoints and in a teacher": """
         class M(nn.Module):
             def __init__(self):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from gradtrace.model import memory
 from gradtrace.model.boxes import Closed, box, shut
@@ -103,6 +104,10 @@ class _Drawn:
         self._hidden = {
             end for end in self._ends if all((user, end) in self._passed for user in self._users[end] or [end])
         }
+        #: the hidden ones by the operation that reads them, in input order
+        self._inside: dict[int, list[int]] = {}
+        for edge in sorted((one for one in graph.edges if one.source in self._hidden), key=attrgetter("user", "input")):
+            self._inside.setdefault(edge.user, []).append(edge.source)
 
     def graph(self) -> Graph:
         """The folded graph."""
@@ -148,6 +153,5 @@ class _Drawn:
         return list(edges), outputs
 
     def _box(self, closed: Closed, number: int, outputs: Mapping[tuple[int, int], int]) -> Node:
-        read = [edge.source for member in closed.members for edge in self._graph.inputs.get(member, ())]
-        ends = dict.fromkeys(source for source in read if source in self._hidden)
+        ends = dict.fromkeys(end for member in closed.members for end in self._inside.get(member, ()))
         return box(self._graph, closed, number, ends, outputs, self._saved[number])

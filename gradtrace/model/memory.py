@@ -42,7 +42,8 @@ def shares(graph: Graph) -> Iterator[tuple[Node, int]]:
     the whole graph."""
     seen: set[int] = set()
     saving = [node for node in reversed(graph.nodes) if node.saved]
-    for node in sorted(saving, key=attrgetter("made")):
+    saving.sort(key=attrgetter("made"))
+    for node in saving:
         for one in _held(node.saved, parameters=False):
             yield node, 0 if one.storage in seen else one.storage_bytes if one.storage else one.bytes
             if one.storage:

@@ -56,6 +56,7 @@ class Parts:
         self._outer = {call.inside for call in graph.calls}
         self._numbers: dict[object, int] = {}
         self.root = self._tree()
+        self._ends = _ends(graph)
         self._likeness = [self._number(self._alike(node)) for node in self.operations]
         self._freed = [rank for rank, node in enumerate(self.operations) if is_freed(node)]
         self._modified = [rank for rank, node in enumerate(self.operations) if is_modified(node)]
@@ -103,8 +104,7 @@ class Parts:
 
     def reads_leaf(self, operation: int) -> bool:
         """Whether the operation reads a leaf."""
-        ends = (self.graph.by_id[edge.source] for edge in self.graph.inputs.get(operation, ()))
-        return any(end.kind is Kind.LEAF for end in ends)
+        return any(end.kind is Kind.LEAF for end in self._ends.get(operation, ()))
 
     @property
     def levels(self) -> int:
@@ -153,9 +153,8 @@ class Parts:
             part.likeness = self._number((part.likeness, inner, tuple(sorted(wires.get(id(part), ())))))
 
     def _alike(self, node: Node) -> object:
-        ends = [self.graph.by_id[edge.source] for edge in self.graph.inputs.get(node.id, ())]
-        kinds = [end.kind for end in ends]
-        if Kind.CUT in kinds or is_modified(node):
+        ends = self._ends.get(node.id, ())
+        if is_modified(node) or any(end.kind is Kind.CUT for end in ends):
             return node.id
         leaves = tuple([(end.kind, end.outputs) for end in ends if end.kind in (Kind.LEAF, Kind.CONSTANT)])
         saved = tuple([(one.name, one.tensor, one.state) for one in node.saved])
@@ -221,8 +220,18 @@ def is_modified(node: Node) -> bool:
 def _in_order(graph: Graph) -> list[Node]:
     operations = [node for node in graph.nodes if node.kind is Kind.OP]
     if all(node.made for node in operations):
-        return sorted(operations, key=attrgetter("made"))
+        operations.sort(key=attrgetter("made"))
+        return operations
     return [node for number in reversed(graph.order) if (node := graph.by_id[number]).kind is Kind.OP]
+
+
+def _ends(graph: Graph) -> Mapping[int, Sequence[Node]]:
+    """The leaves, constants and cuts that each operation reads, in input order."""
+    ends = {node.id: node for node in graph.nodes if node.kind is not Kind.OP}
+    found: dict[int, list[Node]] = {}
+    for edge in sorted((edge for edge in graph.edges if edge.source in ends), key=attrgetter("user", "input")):
+        found.setdefault(edge.user, []).append(ends[edge.source])
+    return found
 
 
 def _within(ranks: Sequence[int], part: Part) -> int:

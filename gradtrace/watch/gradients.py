@@ -108,11 +108,11 @@ class Gradients:
             leaf.seen = None
 
     def cleared(self, tensors: Iterable[torch.Tensor]) -> None:
-        """`zero_grad()` has set these gradients to None."""
+        """`zero_grad()` has set these gradients to None. What they were made of is known until the next backward call."""
         for tensor in tensors:
-            leaf = self._leaves.get(id(tensor))
-            if leaf is not None and leaf.contributions and tensor.is_leaf:
-                leaf.clear()
+            leaf = self.known(tensor)
+            if leaf is not None:
+                leaf.seen = None
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
         """Of these gradients it is not known any more what they are made of."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gradtrace.errors import DocumentError
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.finding import Finding, Silenced
 
 Entry: TypeAlias = tuple[str, ...]
@@ -66,5 +66,5 @@ class Baseline:
         path = site.path
         if os.path.isabs(path):
             path = Path(os.path.relpath(path, self._directory)).as_posix()
-        text = " ".join(source.line_text(site.path, site.line).split())
+        text = " ".join(syntax.line_text(site.path, site.line).split())
         return finding.rule, path, site.function, text

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.site import Site
 
 #: how an array's memory comes to be a tensor's, and the other way round
@@ -30,7 +30,7 @@ class Buffer:
 
 def shared_buffer(paths: Iterable[str]) -> Buffer | None:
     """The NumPy array that is shared with a tensor and filled by the user's code, as far as the source tells."""
-    nodes = [(node, path, function) for path in paths for node, function in source.functions(path)]
+    nodes = [(node, path, function) for path in paths for node, function in syntax.functions(path)]
     shared = [Buffer(name, _site(*place), None, lent) for place in nodes for name, lent in _shared(place[0])]
     fillings = [(name, _site(*place)) for place in nodes for name in _filled(place[0])]
     for alike in (_same, _same_attribute):

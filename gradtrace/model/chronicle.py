@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.finding import Ended, Finding
 from gradtrace.model.story import (
     Call,
@@ -171,7 +171,7 @@ class Chronicle:
         self.end(())
         self._enter_loops(here, path, line)
         self._steps += 1
-        here.step = _OpenStep(self._steps, path, line, source.text_of(path, line))
+        here.step = _OpenStep(self._steps, path, line, syntax.text_of(path, line))
 
     def end(self, facts: Sequence[Fact]) -> None:
         """The statement that runs in the innermost function has ended."""
@@ -182,14 +182,14 @@ class Chronicle:
 
     def _enter_loops(self, here: _Open, path: str, line: int) -> None:
         """Closes the loops that the statement has left, and the turn that it begins anew."""
-        around = source.loops_around(path, line)
+        around = syntax.loops_around(path, line)
         heads = [loop.lineno for loop in around]
         while len(here.loops) > len(heads) or [turns.head for turns in here.loops] != heads[: len(here.loops)]:
             self._close(here, len(here.loops) - 1)
         inside = here.loops and len(here.loops) == len(heads)
         if inside and (line == heads[-1] or (_is_endless(around[-1]) and _begins(around[-1], path, line))):
             self._close_turn(here.loops[-1])
-        here.loops += [_Turns(path, head, source.text_of(path, head)) for head in heads[len(here.loops) :]]
+        here.loops += [_Turns(path, head, syntax.text_of(path, head)) for head in heads[len(here.loops) :]]
 
     def _close(self, here: _Open, depth: int) -> None:
         """Closes the running loops from `depth` on."""
@@ -292,14 +292,14 @@ class Chronicle:
 
 def _statement(finding: Finding) -> tuple[str, int]:
     """The file and the first line of the statement at which a finding is."""
-    found = source.statement(finding.site.path, finding.site.line)
+    found = syntax.statement(finding.site.path, finding.site.line)
     return finding.site.path, found.lineno if found is not None else finding.site.line
 
 
 def _lines_of(finding: Finding) -> tuple[str, int, int]:
     """The file and the lines at which a finding may be told: of a function's decorator those of the whole function."""
     path, line = _statement(finding)
-    return path, *(source.function_lines(path, finding.site.line) or (line, line))
+    return path, *(syntax.function_lines(path, finding.site.line) or (line, line))
 
 
 def _folded(turns: _Turns) -> Loop:
@@ -325,7 +325,7 @@ def _worth(items: Sequence[Item]) -> bool:
 
 def is_head(step: Step) -> bool:
     """Whether a step only begins a loop's turn, defines or imports: nothing to tell where nothing changed."""
-    found = source.statement(step.path, step.line)
+    found = syntax.statement(step.path, step.line)
     quiet = (
         ast.For,
         ast.While,
@@ -340,14 +340,14 @@ def is_head(step: Step) -> bool:
     return isinstance(found, quiet) or (isinstance(found, ast.Expr) and isinstance(found.value, ast.Constant))
 
 
-def _is_endless(loop: source.Loop) -> bool:
+def _is_endless(loop: syntax.Loop) -> bool:
     """Whether a loop's head never runs again: `while True`."""
     return isinstance(loop, ast.While) and isinstance(loop.test, ast.Constant)
 
 
-def _begins(loop: source.Loop, path: str, line: int) -> bool:
+def _begins(loop: syntax.Loop, path: str, line: int) -> bool:
     """Whether a loop's body begins with the statement on a line."""
-    return source.statement(path, line) is loop.body[0]
+    return syntax.statement(path, line) is loop.body[0]
 
 
 def steps_of(items: Iterable[Item]) -> Iterator[Step]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.site import Site
 
 
@@ -32,7 +32,7 @@ def construction(held: Held) -> Site | None:
 
 
 def _assigned(held: Held) -> Iterator[tuple[str, ast.expr]]:
-    nodes = [node for node, _ in source.functions(held.path)]
+    nodes = [node for node, _ in syntax.functions(held.path)]
     kinds = [node for node in nodes if isinstance(node, ast.ClassDef) and node.name == held.kind]
     for node in (inner for kind in kinds for inner in ast.walk(kind)) if held.kind else nodes:
         if isinstance(node, ast.Assign):

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from gradtrace.model.graph import Edge, Graph, Kind, Node, TensorFact
 from gradtrace.model.parts import is_freed, is_modified
 from gradtrace.model.site import Site
-from gradtrace.model.source import line_text
+from gradtrace.model.syntax import line_text
 
 
 @dataclass(frozen=True, slots=True)

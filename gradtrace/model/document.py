@@ -41,7 +41,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar
 
 from gradtrace.errors import DocumentError
-from gradtrace.model import source, start
+from gradtrace.model import start, syntax
 from gradtrace.model.graph import Call, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
 
@@ -99,7 +99,7 @@ class _Sites:
     @staticmethod
     def _site(site: Site) -> dict[str, Any]:
         columns = {name: at + 1 for name in _COLUMNS if (at := getattr(site, name)) is not None}
-        return site.plain() | columns | {"path": _typed(site.path), "text": source.line_text(site.path, site.line)}
+        return site.plain() | columns | {"path": _typed(site.path), "text": syntax.line_text(site.path, site.line)}
 
 
 def _graph(graph: Graph, sites: _Sites) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _typed(path: str) -> str:
 
 
 def read(text: str, name: str) -> tuple[Graph, ...]:
-    """The graphs of a document, and its source lines for `source.line_text`. `name` is its file, for messages.
+    """The graphs of a document, and its source lines for `syntax.line_text`. `name` is its file, for messages.
 
     Raises `DocumentError` for what is no such document.
     """
@@ -171,7 +171,7 @@ def read(text: str, name: str) -> tuple[Graph, ...]:
         _check(graphs)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise DocumentError(f"{name} is damaged: {type(error).__name__}: {error}") from error
-    source.recall(lines)
+    syntax.recall(lines)
     return graphs
 
 

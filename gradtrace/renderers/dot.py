@@ -20,7 +20,7 @@ from graphviz import Digraph, nohtml  # type: ignore[import-untyped]
 
 from gradtrace.errors import OutputError
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState
-from gradtrace.model.source import line_text
+from gradtrace.model.syntax import line_text
 from gradtrace.renderers import wording
 from gradtrace.streams import put_file
 

@@ -19,7 +19,7 @@ from gradtrace.model.fold import ALL
 from gradtrace.model.graph import Graph, Kind, Node, SavedState
 from gradtrace.model.outline import outline
 from gradtrace.model.site import Site, Stack
-from gradtrace.model.source import line_text, lines_around
+from gradtrace.model.syntax import line_text, lines_around
 from gradtrace.renderers import wording
 from gradtrace.renderers.paper import Paper
 

@@ -23,7 +23,7 @@ from rich.style import Style
 
 from gradtrace.model import memory
 from gradtrace.model.graph import Box, Edge, Graph, Kind, Node, SavedState
-from gradtrace.model.source import line_text
+from gradtrace.model.syntax import line_text
 from gradtrace.renderers import wording
 from gradtrace.renderers.saved import rows as rows_of_memory
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradtrace.model import source
+from gradtrace.model import carrying, source, syntax
 from gradtrace.model.events import Backward, Event, Reentry
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
@@ -192,7 +192,7 @@ def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
 def _built_once(event: Backward, found: Reentry) -> _Place:
     collected = _collected(found)
     line = collected or maker(found.built, found.rerun)
-    if line and source.opens_loop(line[0]):  # `for part in output.chunk(4)`
+    if line and syntax.opens_loop(line[0]):  # `for part in output.chunk(4)`
         return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
     what = "what is collected here" if collected else made or "this part of the graph"
@@ -206,7 +206,7 @@ def _built_once(event: Backward, found: Reentry) -> _Place:
 def _collected(found: Reentry) -> Stack:
     """The frames from the line that puts tensors into the list of which the part was made that is needed again."""
     for depth, site in enumerate(found.gathered if found.built else ()):
-        line = source.collected_at(site, found.built[0])
+        line = carrying.collected_at(site, found.built[0])
         if line:
             return (site._replace(line=line, column=None), *found.gathered[depth + 1 :])
     return ()
@@ -236,8 +236,8 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place
     stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
     names = carried.names if carried else _names(stack, found)
     graph = f"the graph of {_earlier(found)}, which that backward call has freed"
-    carrying = names or (source.assigned(found.built[0]) if found.built else ())
-    parts = (source.detached_in_part(site, carrying) for site in (*stack, *event.stack))
+    kept = names or (source.assigned(found.built[0]) if found.built else ())
+    parts = (carrying.detached_in_part(site, kept) for site in (*stack, *event.stack))
     if parted := next(filter(None, parts), None):
         name, site = parted
         mend = f"detach all of it: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
@@ -250,7 +250,7 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place
     if names == (event.root,):
         mend = f"call backward on the new loss alone, and add up numbers: `{event.root} += loss.item()`"
         return _Place(stack, f"{listed} still holds the losses of earlier turns, whose graph is freed", mend)
-    if source.grows(stack[0], names[0]):
+    if carrying.grows(stack[0], names[0]):
         mend = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
         return _Place(stack, f"{listed} still holds tensors of {graph}", mend)
     hang = "hangs" if len(names) == 1 else "hang"
@@ -265,7 +265,7 @@ _TOGETHER = "to train through both, add the losses up and call backward once"
 
 def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
     """What to type so that these are carried over without their graph. `several` tensors may go by one name."""
-    stored = source.plain_value(stack[0])
+    stored = carrying.plain_value(stack[0])
     if stored:
         return f"store it without its graph: `{names[0]} = {stored}.detach()`"
     detached = ", ".join(f"{name}.detach()" for name in names)
@@ -278,17 +278,17 @@ def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
     """What the user calls the tensors that were built earlier and enter here; empty if that cannot be told."""
     if not line:
         return ()
-    read = source.reads(line[0]) | source.state_reads(line[0])
+    read = source.reads(line[0]) | carrying.state_reads(line[0])
     mixed = tuple(text for text in source.assigned(line[0]) if text.partition("[")[0] in read)
-    last = sorted(name for name in source.round_trips(line[0]) if not _is_cut(line[0], name)) if found.rebuilt else []
+    last = sorted(name for name in carrying.round_trips(line[0]) if not _is_cut(line[0], name)) if found.rebuilt else []
     made = [name for site in found.built for name in source.assigned(site) if name in read]
-    grown = sorted(name for name in read if source.grows(line[0], name))
+    grown = sorted(name for name in read if carrying.grows(line[0], name))
     return mixed or tuple([*last, *made, *grown][:1])
 
 
 def _is_cut(site: Site, name: str) -> bool:
     """Whether the loop hands the variable to its next turn without a graph."""
-    place = source.handed_over(site, name)
+    place = carrying.handed_over(site, name)
     return place is not None and place[1]
 
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model import source
+from gradtrace.model import carrying
 from gradtrace.model.events import Event, Growth
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.memory import size
@@ -65,7 +65,7 @@ class GraphGrowth(Rule):
 
 def _kept(event: Growth) -> Stack:
     for path in event.files:
-        line = source.kept_at(path, event.holder)
+        line = carrying.kept_at(path, event.holder)
         if line:
             return (Site(path, line, ""),)
     return ()

@@ -24,7 +24,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.construction import construction
 from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import Finding, Level
@@ -109,7 +109,7 @@ def _mend(event: Overwritten) -> str:
 def _out_of_place(site: Site) -> str | None:
     """What to type instead of the statement."""
     instead: ast.expr
-    match source.statement(site.path, site.line, site.column):
+    match syntax.statement(site.path, site.line, site.column):
         case ast.AugAssign(target=ast.Name() | ast.Attribute() as written, op=operator, value=value):
             instead = ast.BinOp(written, operator, value)
         case ast.Expr(

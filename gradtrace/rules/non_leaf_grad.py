@@ -27,7 +27,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.events import Event, GradMissed, NotOptimizable
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
@@ -79,7 +79,7 @@ class NonLeafGrad(Rule):
 def _earlier(event: GradMissed) -> str:
     """How to have a leaf in the place of what was made of one."""
     names = source.assigned(event.made[0])
-    updated = next((name for name in names if f"{name}.grad" in source.line_text(*event.made[0].place)), "")
+    updated = next((name for name in names if f"{name}.grad" in syntax.line_text(*event.made[0].place)), "")
     if updated:
         return f"make a leaf of it again: `{updated} = (...).detach().requires_grad_()`"
     if event.op == "to()":
@@ -90,7 +90,7 @@ def _earlier(event: GradMissed) -> str:
 
 
 def _whose(site: Site) -> str:
-    found = source.statement(site.path, site.line, site.column)
+    found = syntax.statement(site.path, site.line, site.column)
     reads = (
         [node for node in ast.walk(found) if isinstance(node, ast.Attribute) and node.attr == "grad"] if found else []
     )
@@ -101,7 +101,7 @@ def _whose(site: Site) -> str:
 
 def _only_clears(site: Site) -> bool:
     """`if x.grad is not None: x.grad.zero_()`: nothing is missed where there is nothing to clear."""
-    found = source.statement(site.path, site.line, site.column)
+    found = syntax.statement(site.path, site.line, site.column)
     if found is not None and site.column is not None and found.lineno == site.line and site.column < found.col_offset:
         return _clears(found)  # the read stands in a test before it, on the same line
     return isinstance(found, ast.If) and not found.orelse and all(_clears(one) for one in found.body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gradtrace.model import source
+from gradtrace.model import carrying, source, syntax
 from gradtrace.model.events import Given
 from gradtrace.model.site import Site, Stack
 
@@ -43,10 +43,10 @@ def maker(built: Stack, rerun: int) -> Stack:
     """
     found = built
     while len(found) > rerun + 1:
-        kept = source.cached_at(found[0])
+        kept = carrying.cached_at(found[0])
         if kept is not None:
             return (_moved(found[0], kept), *found[1:])
-        handed_on = source.returned_by(found[0]) and source.hands_on(found[1])
+        handed_on = carrying.returned_by(found[0]) and carrying.hands_on(found[1])
         if not handed_on and not found[0].in_module_call:
             break
         found = found[1:]
@@ -68,11 +68,11 @@ def carrier(entry: Stack, built: Stack) -> Carried | None:
 def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
     """The line that stores the attribute (`self.hidden = hidden`), else the line that reads it."""
     for depth, site in enumerate(entry):
-        carried = source.state_reads(site)
+        carried = carrying.state_reads(site)
         # the object that stores it calls itself `self`
         stored = carried | {f"self.{text.rpartition('.')[2]}" for text in carried}
         for depth_built, made in enumerate(built if carried else ()):
-            line = source.stored(made, stored)
+            line = carrying.stored(made, stored)
             if line is not None:
                 stack = (_moved(made, line), *built[depth_built + 1 :])
                 return Carried(stack, _in_order(stack[0], stored))
@@ -86,7 +86,7 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
     line that mixes the old value of a variable into the new one (`mean = 0.9 * mean + 0.1 * x`)."""
     shared = shared_depth(entry, built)
     for depth in range(1, shared + 1):
-        names = source.round_trips(entry[-depth]) if entry[-depth] == built[-depth] else frozenset()
+        names = carrying.round_trips(entry[-depth]) if entry[-depth] == built[-depth] else frozenset()
         if names:
             return _handed_over(entry[-depth:], names)
     if not shared:
@@ -99,7 +99,7 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
 def _handed_over(stack: Stack, names: Collection[str]) -> Carried:
     """The line that hands values to the next turn, where that is another one than the reader's; those without a graph
     are left out."""
-    later = {name: source.handed_over(stack[0], name) for name in names}
+    later = {name: carrying.handed_over(stack[0], name) for name in names}
     open_ = {name: place for name, place in later.items() if not (place and place[1])} or later
     lines = {place[0] if place else stack[0].line for place in open_.values()}
     line = lines.pop() if len(lines) == 1 else stack[0].line
@@ -119,7 +119,7 @@ def _moved(site: Site, line: int) -> Site:
 
 def describe(site: Site) -> str:
     """The statement that stands there, for a message."""
-    return source.line_text(site.path, site.line)
+    return syntax.line_text(site.path, site.line)
 
 
 def expression(stack: Stack, root: str) -> str:

@@ -25,7 +25,7 @@ import ast
 from collections.abc import Iterable
 from typing import TypeGuard
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.events import Contribution, Event, FrozenMoved, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
@@ -130,7 +130,7 @@ class StaleGrad(Rule):
         return self.finding(
             guard,
             f"{what} an epoch leaves over is added to the first window of the next one",
-            f"{mend}; the test is `{source.line_text(*guard[0].place)}`",
+            f"{mend}; the test is `{syntax.line_text(*guard[0].place)}`",
             ((calls, "the calls that are summed"), (step.stack, "the step that uses the sum")),
             Level.WARNING,
         )
@@ -154,7 +154,7 @@ def _clearing(step: Step, use: Use, name: str, fresh: int) -> str:
 
 def _optimizer(step: Step) -> str:
     """What the user calls the optimizer: `opt` in `opt.step()`, also in `scaler.step(opt)`."""
-    found = source.call(step.stack[0], ("step",)) if step.stack and step.optimizer else None
+    found = syntax.call(step.stack[0], ("step",)) if step.stack and step.optimizer else None
     if found is None or not isinstance(found.func, ast.Attribute):
         return ""
     return ast.unparse(found.args[0] if found.args and not step.evaluations else found.func.value)
@@ -166,9 +166,9 @@ def _inside_loop_of(step: Stack, call: Stack) -> bool:
     if not depth:
         return False
     mine, theirs = step[-depth], call[-depth]
-    deeper = any(source.loop(site.path, site.line) for site in step[: len(step) - depth])
-    loop = source.loop(mine.path, mine.line)
-    return not deeper and (loop is None or source.in_loop(loop, theirs.line))
+    deeper = any(syntax.loop(site.path, site.line) for site in step[: len(step) - depth])
+    loop = syntax.loop(mine.path, mine.line)
+    return not deeper and (loop is None or syntax.in_loop(loop, theirs.line))
 
 
 def _is_remainder(node: ast.AST) -> TypeGuard[ast.BinOp]:
@@ -178,7 +178,7 @@ def _is_remainder(node: ast.AST) -> TypeGuard[ast.BinOp]:
 def _counter(stack: Stack) -> Stack:
     """The `if` with a remainder in its test that decides whether the step is made; the divisor must stay the same."""
     for depth, site in enumerate(stack):
-        found = source.guard(site.path, site.line)
+        found = syntax.guard(site.path, site.line)
         divisors = [node.right for node in ast.walk(found.test) if _is_remainder(node)] if found is not None else []
         if found is not None and divisors and not any(source.changes(site.path, one) for one in divisors):
             header = type(site)(site.path, found.lineno, site.function)

@@ -29,7 +29,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
@@ -124,7 +124,7 @@ class UnneededRetain(Rule):
 
 def _knows_the_last(site: Site) -> bool:
     """Whether the call stands in a loop of its own function whose last turn is known beforehand."""
-    loop = source.loop(site.path, site.line)
+    loop = syntax.loop(site.path, site.line)
     return isinstance(loop, ast.For) and not any(isinstance(node, ast.Break) for node in ast.walk(loop))
 
 

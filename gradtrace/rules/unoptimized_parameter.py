@@ -30,7 +30,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
@@ -139,7 +139,7 @@ def _place(event: Unoptimized) -> Stack:
 
 def _listing(optimizer: Stack) -> Stack:
     """Where the variable is assigned that the optimizer is given, if that is one other line of the same function."""
-    made = source.statement(*optimizer[0].place) if optimizer else None
+    made = syntax.statement(*optimizer[0].place) if optimizer else None
     calls = [node for node in ast.walk(made) if isinstance(node, ast.Call)] if made else []
     given = next((node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)), "")
     line = source.assigned_at(*optimizer[0].place, given) if given else None

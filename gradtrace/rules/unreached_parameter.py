@@ -35,7 +35,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.events import Backward, Cut, Event, Unreached
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
@@ -166,7 +166,7 @@ def _lost(used: Stack) -> Stack:
     for depth, site in enumerate(used):
         if source.never_read(site):
             return used[depth:]
-        found = source.statement(site.path, site.line, site.column)
+        found = syntax.statement(site.path, site.line, site.column)
         if not isinstance(found, ast.Return) and not (isinstance(found, ast.Assign) and site.in_module_call):
             return ()
     return ()

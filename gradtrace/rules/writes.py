@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import linecache
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.events import Overwritten
 from gradtrace.model.site import Site, Stack
 
@@ -39,11 +39,11 @@ def request(event: Overwritten) -> str:
 
 def _quoted(site: Site, whole: bool) -> str:
     """What is evaluated at a place, quoted; only the statement's beginning where it is long."""
-    found = source.statement(site.path, site.line, site.column)
+    found = syntax.statement(site.path, site.line, site.column)
     if whole and isinstance(found, (ast.Assign, ast.AugAssign, ast.Expr)):
         text = ast.unparse(found)
     else:
-        text = _segment(site) or source.line_text(site.path, site.line)
+        text = _segment(site) or syntax.line_text(site.path, site.line)
     if not text:
         return f"line {site.line}"
     return f"`{text}`" if len(text) <= _LONG else f"`{text[: _LONG - 4].rstrip()} ...`"

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.events import Broadcast, DoubleSoftmax, Event
 from gradtrace.watch import saved
 from gradtrace.watch.backward import BackwardCall
@@ -131,7 +131,7 @@ class Losses(Observer):
         made = self.session.trail.find(node._sequence_nr())
         stack, loss = self.session.frames.stack(call.frame), call.func.__name__
         module = None
-        if made and first not in source.line_text(*made[0].place).lower():
+        if made and first not in syntax.line_text(*made[0].place).lower():
             module = only_in_sequential(_MODULES[first], call.frame, self.session.frames)
         self._suspect(call, DoubleSoftmax(first, second, loss, made, stack, module))
 

@@ -10,7 +10,7 @@ import torch
 from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 
-from gradtrace.model import source
+from gradtrace.model import syntax
 from gradtrace.model.site import Site
 from gradtrace.watch.frames import Frames, site_of
 
@@ -51,7 +51,7 @@ class Readers:
 
 def _only_cleared(site: Site) -> bool:
     """Whether the gradient is only compared with None, set to zero or cut from a graph at `site`."""
-    found = source.statement(site.path, site.line, site.column)
+    found = syntax.statement(site.path, site.line, site.column)
     if found is None:
         return False
     parents = {child: node for node in ast.walk(found) for child in ast.iter_child_nodes(node)}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradtrace import heap
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
@@ -268,7 +268,7 @@ class _Picture:
         known = self._said.get(id(stack))
         if known is None:
             targets = source.assigned(stack[0]) if stack else []
-            statement = source.statement(*stack[0].place) if stack else None
+            statement = syntax.statement(*stack[0].place) if stack else None
             known = self._said[id(stack)] = statement, targets[0] if len(targets) == 1 else None
         return known
 

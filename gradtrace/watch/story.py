@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.chronicle import Chronicle
 from gradtrace.model.site import Site, Stack
 from gradtrace.model.story import Asked, Fact, Left, Mode, Printed, Raised, Stepped
@@ -179,7 +179,7 @@ class Storyteller(Observer):
         running = self._running[-1] if self._running else None
         if running is None or running.frame != id(frame):
             return
-        found = source.statement(path_of(frame.f_code), line)
+        found = syntax.statement(path_of(frame.f_code), line)
         first = found.lineno if found is not None else line
         last = (found.end_lineno if found is not None else None) or line
         # a statement of several lines reaches them in turn, the first one once more at its end

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from gradtrace.model import source
+from gradtrace.model import source, syntax
 from gradtrace.model.events import Unoptimized
 from gradtrace.model.site import Stack
 from gradtrace.watch import walk
@@ -119,7 +119,7 @@ class Unowned(Observer):
             return
         found = next((key for key, one in self._candidates.items() if one.key == id(call.args[0])), None)
         if found is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
-            text = source.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
+            text = syntax.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
             if "None" not in text and "zero_" not in text:
                 self._leave(found)
 

@@ -1,0 +1,212 @@
+"""The user's files, parsed: the statements, loops, functions, calls and texts on their lines.
+
+Sources come through `linecache`, so that a script which deleted itself after the start, or came by stdin, is still
+read. Every question has an answer for sources that cannot be read or parsed: None, or nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from gradtrace.model.site import Site
+
+Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+class Index:
+    """One parsed file: its statements by line, and each node's parent."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.parent: dict[ast.AST, ast.AST] = {}
+        #: the outer statements before the inner ones
+        self.by_line: defaultdict[int, list[ast.stmt]] = defaultdict(list)
+        for node in ast.walk(tree):
+            for child in ast.iter_child_nodes(node):
+                self.parent[child] = node
+            if isinstance(node, ast.stmt):
+                for line in range(node.lineno, _last_own_line(node) + 1):
+                    self.by_line[line].append(node)
+
+
+def _last_own_line(node: ast.stmt) -> int:
+    body = getattr(node, "body", None)
+    return max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+
+
+@lru_cache(maxsize=256)
+def index_of(path: str) -> Index | None:
+    """The parsed file; None where it cannot be read or parsed."""
+    try:
+        return Index(ast.parse("".join(linecache.getlines(path))))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+#: lines that came with a saved graph: the file may have changed since, or lie on another machine
+_recalled: dict[tuple[str, int], str] = {}
+
+
+def recall(lines: Mapping[tuple[str, int], str]) -> None:
+    """From here on these are the texts of these lines, whatever the files say."""
+    _recalled.update(lines)
+
+
+def line_text(path: str, line: int) -> str:
+    """The source line without its indentation and line end; empty where it cannot be read."""
+    known = _recalled.get((path, line))
+    return linecache.getline(path, line).strip() if known is None else known
+
+
+def lines_around(path: str, line: int, more: int) -> dict[int, str]:
+    """The line and `more` on each side, as far as there are any, with their indentation."""
+    numbers = range(max(line - more, 1), line + more + 1)
+    if (path, line) in _recalled:
+        return {number: _recalled[path, number] for number in numbers if (path, number) in _recalled}
+    found = {number: linecache.getline(path, number).rstrip() for number in numbers}
+    return found if found[line] else {}
+
+
+def statement(path: str, line: int, column: int | None = None) -> ast.stmt | None:
+    """The innermost statement on a line, of several the one at `column`; for a compound statement only its header
+    counts."""
+    index = index_of(path)
+    found = index.by_line.get(line, []) if index else []
+    here = [one for one in found if column is not None and _spans(one, line, column)]
+    return next(reversed(here or found), None)
+
+
+def _spans(node: ast.stmt, line: int, column: int) -> bool:
+    end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return (node.lineno, node.col_offset) <= (line, column) < end
+
+
+def text_of(path: str, line: int) -> str:
+    """The source of the statement on a line, of a compound one its head, without the indentation of its first line."""
+    found = statement(path, line)
+    first, last = (found.lineno, _last_own_line(found)) if found is not None else (line, line)
+    lines = [linecache.getline(path, number).rstrip() for number in range(first, last + 1)]
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    return "\n".join(text[indent:] if not text[:indent].strip() else text for text in lines).rstrip()
+
+
+def loops_around(path: str, line: int) -> list[Loop]:
+    """The loops to whose head or body the statement on a line belongs, within the same function, outermost first."""
+    found: list[Loop] = []
+    at: ast.AST | None = statement(path, line)
+    while at is not None and not isinstance(at, FUNCTIONS):
+        if isinstance(at, LOOPS) and (at.lineno == line or _in_body(at, line)):
+            found.insert(0, at)
+        at = ancestor(path, at, (*LOOPS, *FUNCTIONS))
+    return found
+
+
+def call(site: Site, names: tuple[str, ...]) -> ast.Call | None:
+    """The call of one of `names` (`loss.backward(...)`, `grad(...)`) that the frame of `site` was in."""
+    found = statement(site.path, site.line, site.column)
+    calls = [node for node in ast.walk(found) if isinstance(node, ast.Call)] if found else []
+    named = [node for node in calls if called(node) in names]
+    exact = [node for node in named if (node.lineno, node.col_offset) == (site.line, site.column)]
+    return next(iter(exact or named), None)
+
+
+def called(node: ast.Call) -> str:
+    """The name that is called, without what stands before its last dot."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def leaves(target: ast.expr) -> list[ast.expr]:
+    """What an assignment's target gives values to: of `a, (b, *c)` these are `a`, `b` and `c`."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return [leaf for part in target.elts for leaf in leaves(part)]
+    return [target.value] if isinstance(target, ast.Starred) else [target]
+
+
+def own_nodes(found: ast.stmt) -> list[ast.AST]:
+    """The nodes of a statement without those of the statements inside it."""
+    nodes, waiting = [], [child for child in ast.iter_child_nodes(found) if not isinstance(child, ast.stmt)]
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.stmt)]
+    return nodes
+
+
+def opens_loop(site: Site) -> bool:
+    """Whether the head of a loop stands at `site`."""
+    return isinstance(statement(site.path, site.line, site.column), LOOPS)
+
+
+def function_statements(site: Site) -> list[ast.stmt]:
+    """The statements of the function around `site`, nested ones included; empty at the top of a file."""
+    found = statement(site.path, site.line, site.column)
+    function = ancestor(site.path, found, FUNCTIONS) if found is not None else None
+    return [node for node in ast.walk(function) if isinstance(node, ast.stmt)] if function is not None else []
+
+
+def ancestor(path: str, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast.AST | None:
+    """The nearest node of one of these kinds around a node."""
+    index = index_of(path)
+    at = index.parent.get(node) if index else None
+    while at is not None and not isinstance(at, kinds) and index:
+        at = index.parent.get(at)
+    return at
+
+
+@lru_cache(maxsize=4096)  # asked for at every step
+def loop(path: str, line: int) -> Loop | None:
+    """The innermost `for` or `while` around the statement on `line`, within the same function."""
+    at: ast.AST | None = statement(path, line)
+    while at is not None:
+        at = ancestor(path, at, (*LOOPS, *FUNCTIONS))
+        if isinstance(at, FUNCTIONS):
+            return None
+        if isinstance(at, LOOPS) and _in_body(at, line):
+            return at
+    return None
+
+
+def guard(path: str, line: int) -> ast.If | None:
+    """The innermost `if` around the statement on `line`, within the same loop."""
+    found = statement(path, line)
+    at = ancestor(path, found, (ast.If, *LOOPS, *FUNCTIONS)) if found else None
+    return at if isinstance(at, ast.If) else None
+
+
+def _in_body(node: Loop, line: int) -> bool:
+    return node.body[0].lineno <= line <= (node.body[-1].end_lineno or line)
+
+
+def in_loop(found: Loop, line: int) -> bool:
+    """Whether `line` belongs to the loop's body."""
+    return _in_body(found, line)
+
+
+def functions(path: str) -> list[tuple[ast.AST, str]]:
+    """Every node of a file with the name of the function that holds it; empty at the top."""
+    index = index_of(path)
+    holders = ((node, ancestor(path, node, FUNCTIONS)) for node in (index.parent if index else ()))
+    return [(node, getattr(holder, "name", "")) for node, holder in holders]
+
+
+def function_lines(path: str, line: int) -> tuple[int, int] | None:
+    """The first and last line of the function whose `def`, or decorator, stands on a line."""
+    index = index_of(path)
+    for node in index.parent if index else ():
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            heads = (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
+            if line in heads:
+                return min(heads), node.end_lineno or node.lineno
+    return None
+
+
+def statements_around(site: Site) -> list[ast.stmt]:
+    """The statements of the function around `site`; at the top of a file all of it."""
+    index = index_of(site.path)
+    return function_statements(site) or ([one for found in index.by_line.values() for one in found] if index else [])

@@ -15,7 +15,7 @@ from gradtrace.watch.names import variables
 from gradtrace.watch.session import Session
 
 if TYPE_CHECKING:
-    from gradtrace.watch.ledger import Purse
+    from gradtrace.watch.accounts import Purse
 
 #: a limit so high only measures
 _MEASURES = 1e5

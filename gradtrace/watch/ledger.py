@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
 from itertools import chain
 from types import FrameType
@@ -17,6 +17,7 @@ import torch
 
 from gradtrace.model.events import Collected, Fed, Given, Unstepped
 from gradtrace.model.site import Stack
+from gradtrace.watch.accounts import Account, Call, Found, Group, Purse, state
 from gradtrace.watch.history import Longer
 from gradtrace.watch.kinship import Kinship
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from gradtrace.watch.clips import Clips
 
 Tensor = torch.Tensor
-#: the optimizers that hold a leaf
-Group = frozenset[int]
 
 #: calls whose loss is remembered for one optimizer, and calls whose inputs are known
 _LOST, _INPUTS = 64, 8
@@ -40,118 +39,8 @@ _NAMES = 4
 #: calls of one line whose graph is looked at for kinship, and calls after which a gradient counts as collected for ever
 _STUDIED, _COLLECTED = 2, 5
 _HEARS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
-
-
 #: in the error of a GradScaler
 _NO_CHECKS = "No inf checks were recorded"
-
-
-class Call:
-    """One backward call, as long as its gradients are accounted for."""
-
-    __slots__ = (
-        "checked",
-        "heard",
-        "input_read",
-        "kinship",
-        "number",
-        "reach",
-        "read",
-        "replaced",
-        "root",
-        "stack",
-        "taken",
-    )
-
-    def __init__(self, number: int, stack: Stack, root: str) -> None:
-        self.number = number
-        self.stack = stack
-        self.root = root
-        #: the leaves it gave to, by their owners: some names, and how many
-        self.reach: dict[Group, tuple[tuple[str, ...], int]] = {}
-        #: by optimizer that used it: the number of the last backward call by then
-        self.taken: dict[int, int] = {}
-        self.read = False
-        self.input_read = False
-        self.heard = False
-        self.replaced = False
-        self.checked = False
-        self.kinship: Kinship | None = None
-
-    def is_like(self, other: Call) -> bool:
-        """Whether it gave to the same leaves, of one group, and the same became of that."""
-        if len(self.reach) != 1 or self.reach != other.reach or self.stack != other.stack or self.root != other.root:
-            return False
-        return self._fate == other._fate
-
-    @property
-    def _fate(self) -> tuple[bool, ...]:
-        return self.read, self.input_read, self.heard, self.checked, self.replaced
-
-
-@dataclass(slots=True)
-class Purse:
-    """The gradient of one parameter: the calls that it sums."""
-
-    group: Group
-    name: str
-    calls: tuple[Call, ...] = ()
-    #: calls summed, also those that are no longer remembered
-    count: int = 0
-    #: the gradient as last seen: id and version
-    seen: tuple[int, int] | None = None
-    #: set to zero since the last call
-    zeroed: bool = False
-    #: the user's code has looked at it
-    read: bool = False
-    #: pending clipping of it, see `Clips`
-    clip: Any = None
-    #: of a parameter in no optimizer: its first values, and whether they were seen to change
-    mark: tuple[Any, ...] = ()
-    written: bool = False
-
-    @property
-    def fresh(self) -> bool:
-        """No step has used some of it."""
-        return any(self.group.isdisjoint(call.taken) for call in self.calls)
-
-    def spent(self, call: Call) -> bool:
-        return not self.group.isdisjoint(call.taken)
-
-    def empty(self) -> None:
-        self.calls = ()
-        self.count = 0
-        self.seen = None
-        self.read = False
-
-
-@dataclass(slots=True)
-class _Account:
-    """One optimizer."""
-
-    name: str
-    steps: int = 0
-    #: number of the last backward call at its last step, and where that was
-    calls: int = 0
-    stack: Stack = ()
-    #: calls cleared unused since its last step: the call, where, and whether some other step had used it by then
-    lost: OrderedDict[int, tuple[Call, Stack, bool]] = field(default_factory=OrderedDict)
-    clears: int = 0
-    #: until its first step, by line: the last call, how many, and whether others used one of them
-    waiting: dict[tuple[Stack, str], tuple[Call, int, bool]] = field(default_factory=dict)
-    #: steps of all optimizers at its first gradient
-    since: int = 0
-    #: what was last told of a step, the only call that had fed it, and how many steps like it came after it
-    fed: Fed | None = None
-    source: Call | None = None
-    times: int = 0
-
-    def is_again(self, stack: Stack, calls: int, source: Call) -> bool:
-        """Whether a step is like the last one that was told of."""
-        fed = self.fed
-        if fed is None or self.source is None or fed.stack != stack or fed.calls != calls:
-            return False
-        return source.is_like(self.source)
 
 
 class Ledger(Observer):
@@ -165,7 +54,7 @@ class Ledger(Observer):
         self._inputs: OrderedDict[int, Call] = OrderedDict()
         #: gradients that were read since the last call, by where their values lie
         self._aliases: dict[int, Purse] = {}
-        self._accounts: defaultdict[int, _Account] = defaultdict(lambda: _Account(""))
+        self._accounts: defaultdict[int, Account] = defaultdict(lambda: Account(""))
         self._studied: defaultdict[tuple[Any, ...], list[Kinship]] = defaultdict(list)
         #: the call that runs, and the state of the gradients before it
         self._before: list[tuple[Tensor, Group, tuple[int, int] | None]] | None = None
@@ -274,7 +163,7 @@ class Ledger(Observer):
             call.checked |= last.checked
             account.waiting[site] = call, count + 1, taken or bool(last.taken)
 
-    def _account(self, key: int) -> _Account:
+    def _account(self, key: int) -> Account:
         account = self._accounts[key]
         account.name = account.name or self.session.optimizer_name(key)
         return account
@@ -379,7 +268,7 @@ class Ledger(Observer):
                     self._note_loss(self._account(key), call, stack)
         purse.empty()
 
-    def _note_loss(self, account: _Account, call: Call, stack: Stack) -> None:
+    def _note_loss(self, account: Account, call: Call, stack: Stack) -> None:
         if call.number not in account.lost:
             account.clears += 1
             account.lost[call.number] = call, stack, bool(call.taken)
@@ -424,7 +313,7 @@ class Ledger(Observer):
         account.calls, account.stack = self.session.backward_calls, stack
         self._take(new.values(), (key,))
 
-    def _tell_times(self, account: _Account) -> None:
+    def _tell_times(self, account: Account) -> None:
         if account.fed is not None and account.times:
             self.session.emit(replace(account.fed, times=account.times))
             account.times = 0
@@ -453,8 +342,8 @@ class Ledger(Observer):
                 self._take(purse.calls, purse.group)
                 purse.empty()
 
-    def _found(self, leaves: Iterable[Tensor], key: int) -> _Found:
-        found = _Found()
+    def _found(self, leaves: Iterable[Tensor], key: int) -> Found:
+        found = Found()
         for leaf in leaves:
             grad = leaf.grad
             purse = self._purses.get(id(leaf))
@@ -518,7 +407,7 @@ class Ledger(Observer):
                 self._tell_unstepped(key, account, stepped)
         self._tell_collected()
 
-    def _tell_unstepped(self, key: int, account: _Account, stepped: set[int]) -> None:
+    def _tell_unstepped(self, key: int, account: Account, stepped: set[int]) -> None:
         own = [
             (call, count, taken)
             for call, count, taken in account.waiting.values()
@@ -551,36 +440,6 @@ class Ledger(Observer):
         names, count = self._names(call, [nobody])
         entry = call.kinship.entry([nobody]) if call.kinship is not None else ()
         return Given(call.number, call.stack, call.root, names, count, entry=entry)
-
-
-class _Found:
-    """What a step finds in its leaves."""
-
-    def __init__(self) -> None:
-        self.new: dict[int, Call] = {}
-        self.old = False
-        self.stale = False
-        #: gradients of which we do not know where they come from
-        self.unknown = False
-        #: what the last leaf held, and which of these calls are new
-        self._calls: tuple[Call, ...] = ()
-        self._unused: list[Call] = []
-
-    def add(self, purse: Purse, now: tuple[int, int], key: int) -> None:
-        if purse.calls is not self._calls:
-            self._calls = purse.calls
-            self._unused = [call for call in purse.calls if key not in call.taken]
-            self.new.update((call.number, call) for call in self._unused)
-            self.stale |= 0 < len(self._unused) < len(purse.calls)
-        if not self._unused:
-            known = bool(purse.calls) and now == purse.seen
-            self.old |= known
-            self.unknown |= not known
-        purse.seen = now
-
-
-def state(grad: Tensor | None) -> tuple[int, int] | None:
-    return None if grad is None else (id(grad), grad._version)
 
 
 @cache

@@ -74,7 +74,7 @@ class Session:
     def begin(self) -> None:
         """From here on this thread's nodes are ours to follow."""
         self._thread = threading.get_ident()
-        self.trail.end = self.sequence()
+        self.trail.end = self.phase = self.sequence()
 
     def is_created(self, number: int) -> bool:
         """Whether a create_graph call made this node: it belongs to a graph of gradients."""

@@ -178,6 +178,8 @@ class Step:
     key: int
     stack: Stack
     uses: tuple[Use, ...]
+    #: there are none, yet gradients: of a backward call within another one, as a reentrant checkpoint makes it
+    unknown: bool = False
     #: how often the closure was evaluated
     evaluations: int = 0
     #: numbers of retaining calls whose graph was still alive

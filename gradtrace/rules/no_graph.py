@@ -68,7 +68,8 @@ class NoGraph(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Step):
             idle, self._idle = self._idle, None
-            return self._put_back(idle, event) if idle and event.optimizer and not event.uses else []
+            without = bool(event.optimizer) and not (event.uses or event.unknown)
+            return self._put_back(idle, event) if idle and without else []
         if not isinstance(event, Backward):
             return []
         if event.error is None:

@@ -177,7 +177,12 @@ def _cleared(grad: torch.Tensor | None, leaf: Leaf) -> bool:
         return True
     # a write through .grad.data does not show in the version
     suspicious = leaf.used or leaf.grad_read or _seen(grad) != leaf.seen
-    return bool(suspicious) and not bool((grad._values() if grad.is_sparse else grad).any())
+    return bool(suspicious) and not has_values(grad)
+
+
+def has_values(grad: torch.Tensor) -> bool:
+    """Whether a gradient is more than zeros."""
+    return bool((grad._values() if grad.is_sparse else grad).any())
 
 
 def _use(leaves: list[Leaf]) -> Use:

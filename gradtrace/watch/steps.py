@@ -18,7 +18,7 @@ from gradtrace.model.events import Cut, Step
 from gradtrace.model.site import Stack
 from gradtrace.script import StopRun
 from gradtrace.watch import compiled
-from gradtrace.watch.gradients import Leaf
+from gradtrace.watch.gradients import Leaf, has_values
 from gradtrace.watch.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watch.session import Session
 
@@ -169,6 +169,8 @@ class Steps:
                 id(optimizer),
                 stack,
                 uses,
+                unknown=not uses
+                and any(one.grad is not None and has_values(one.grad) for one in parameters(optimizer)),
                 evaluations=self._evaluations,
                 held=session.held(),
             )

@@ -532,6 +532,17 @@ BAD = {
 }
 
 GOOD = {
+    "features that enter a reentrant checkpoint": """
+        from torch.utils.checkpoint import checkpoint
+        body, head = nn.Linear(4, 8), nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
+        opt = torch.optim.Adam(head.parameters())
+        for _ in range(4):
+            feats = body(torch.randn(8, 4)).detach().requires_grad_()
+            loss = checkpoint(head, feats, use_reentrant=True).pow(2).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
     "logging beside the loss": """
         model = nn.Linear(4, 3)
         opt = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -695,5 +706,6 @@ def test_a_loss_that_was_made_a_leaf_again() -> None:
 
     assert found(idle, Step(1, "Adam", 7, at(10), ())) == [4]
     assert found(idle, Step(1, "Adam", 7, at(10), (use,))) == []
+    assert found(idle, Step(1, "Adam", 7, at(10), (), unknown=True)) == []
     assert found(idle, Step(1, "", 7, at(10), ())) == []
     assert found(idle, call(error=None), Step(1, "Adam", 7, at(10), ())) == []

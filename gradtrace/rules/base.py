@@ -21,7 +21,7 @@ class Rule(ABC):
     #: public name
     id: ClassVar[str]
     level: ClassVar[Level]
-    #: the kinds of events that it is to see: those of every step are many
+    #: the kinds of events that it is to see; of ordinary backward calls and steps it sees one a place, not each
     hears: ClassVar[tuple[type[Any], ...]]
     #: rules that say the same thing less well where they find something at the same line
     covers: ClassVar[frozenset[str]] = frozenset()

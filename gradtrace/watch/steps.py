@@ -32,6 +32,7 @@ _WRITES = (
 )
 #: what `step(closure)` is given; an object that can be called may be anything, a model for one
 _CLOSURES = FunctionType, MethodType, functools.partial
+_MODULE = torch.nn.modules.module.__file__
 #: what torch wraps around every optimizer's step
 _STEP = Optimizer.profile_hook_step(lambda optimizer: None).__code__
 
@@ -245,7 +246,8 @@ class HandWritten(Observer):
 
     def _read(self, call: TorchCall) -> None:
         leaf = self.session.gradients.known(call.args[0])
-        if leaf is not None:
+        # `module.half()` takes gradients along, and uses none
+        if leaf is not None and call.frame.f_code.co_filename != _MODULE:
             self.session.gradients.read(call.args[0], leaf)
             plain = type(call.out) is Tensor and call.out.layout is torch.strided
             self._last = (leaf, call.out.data_ptr()) if plain and leaf.used else None

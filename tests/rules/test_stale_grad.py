@@ -424,6 +424,29 @@ BAD = {
 }
 
 GOOD = {
+    "a model that is converted after a saliency map": """
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(4):
+            opt.zero_grad()
+            net(torch.randn(8, 4)).pow(2).mean().backward()
+            opt.step()
+        x = torch.randn(8, 4, requires_grad=True)
+        net(x).sum().backward()
+        print(x.grad.norm())
+        net.half()
+    """,
+    "a model that is converted while it accumulates": """
+        net = nn.Linear(4, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(8):
+            net(torch.randn(8, 4)).pow(2).mean().backward()
+            net.double()
+            net.float()
+            if step % 4 == 3:
+                opt.step()
+                opt.zero_grad()
+    """,
     "eligibility traces, kept where the gradients are": """
         value = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
         value.zero_grad()

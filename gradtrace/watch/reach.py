@@ -439,15 +439,10 @@ class Reach(Observer):
 
 def _custom_above(leaf: Tensor, call: BackwardCall) -> Any:
     """The nearest node of a custom Function above a leaf, None where there is none."""
-    above = (node for node in call.nodes if any(_is_of(child, leaf) for child, _ in node.next_functions))
-    at = next(above, None)
+    at = next(iter(walk.takers_of(leaf, call.nodes)), None)
     while at is not None and not hasattr(type(at), "_forward_cls"):
         at = call.users[at]
     return at
-
-
-def _is_of(node: Any, leaf: Tensor) -> bool:
-    return type(node) is walk.ACCUMULATE and node.variable is leaf
 
 
 def fingerprint(tensor: Tensor) -> tuple[Any, ...]:

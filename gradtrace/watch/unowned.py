@@ -211,11 +211,7 @@ class Unowned(Observer):
 
     def _taken_in(self, leaf: Tensor, call: BackwardCall) -> tuple[int, Stack] | None:
         """The operation that takes the leaf in, if it is a single one."""
-        users = [
-            node
-            for node in call.nodes
-            if any(type(child) is walk.ACCUMULATE and child.variable is leaf for child, _ in node.next_functions)
-        ]
+        users = walk.takers_of(leaf, call.nodes)
         if len(users) != 1:
             return None
         number = users[0]._sequence_nr()

@@ -126,6 +126,15 @@ def leaves_of(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     return found.leaves
 
 
+def takers_of(leaf: torch.Tensor, nodes: Iterable[Any]) -> list[Any]:
+    """Those of these nodes that take the leaf in."""
+
+    def takes(child: Any) -> bool:
+        return type(child) is ACCUMULATE and child.variable is leaf
+
+    return [node for node in nodes if any(takes(child) for child, _ in node.next_functions)]
+
+
 def below(node: Any) -> dict[Any, None]:
     """An old node and those below it, leaves included."""
     found: dict[Any, None] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import sysconfig
@@ -18,7 +19,6 @@ from gradtrace.script import Program
 START = Program._attempt.__code__
 #: the frame through which every `module(...)` goes
 MODULE_CALL = torch.nn.Module._call_impl.__code__
-_FUNCTION_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 #: distinct stacks remembered before the memory is started afresh: a run that compiles code for ever must not grow
 _MOST = 50_000
@@ -42,8 +42,8 @@ class Frames:
         self._library_roots = tuple(_library_roots())
         self._users: dict[str, bool] = dict.fromkeys(launchers, False)
         self._stacks: dict[tuple[int, ...], Stack] = {}
-        # keeps the code objects alive whose ids stand in the keys
-        self._codes: dict[int, CodeType] = {}
+        # whether each is the body of a custom Function; keeps the code objects alive whose ids stand in the keys
+        self._codes: dict[int, tuple[CodeType, bool]] = {}
 
     def is_user(self, filename: str) -> bool:
         known = self._users.get(filename)
@@ -64,7 +64,7 @@ class Frames:
     def stack(self, frame: FrameType | None) -> Stack:
         """The user's frames from `frame` outwards, innermost first.
 
-        What runs inside `Function.apply` counts as the line that called it: that is where its node belongs.
+        What runs inside a custom Function counts as the line that applied it: that is where its node belongs.
         """
         users = self._users
         key: list[int] = []
@@ -78,8 +78,6 @@ class Frames:
                 key += (id(code), at.f_lasti)
             elif code is MODULE_CALL:
                 key.append(-1)
-            elif code is _FUNCTION_APPLY:
-                key.clear()
             elif code is START:
                 break
             at = at.f_back
@@ -100,21 +98,45 @@ class Frames:
         sites: list[Site] = []
         while frame is not None:
             code = frame.f_code
-            if self.is_user(code.co_filename):
-                self._codes[id(code)] = code
+            if self._is_function_body(code):
+                sites.clear()
+            elif self.is_user(code.co_filename):
                 sites.append(site_of(frame))
             elif code is MODULE_CALL and sites:
                 sites[-1] = _as_module_call(sites[-1])
-            elif code is _FUNCTION_APPLY:
-                sites.clear()
             elif code is START:
                 break
             frame = frame.f_back
         if len(self._stacks) >= _MOST:
             self._stacks.clear()
-            self._codes = {}
+            self._codes.clear()
             return tuple(sites)
         return self._stacks.setdefault(key, tuple(sites))
+
+    def _is_function_body(self, code: CodeType) -> bool:
+        """Whether this is `forward` or `setup_context` of a custom Function. Since PyTorch 2.14 no Python frame of
+        `Function.apply` stands between it and the line that applied the Function."""
+        known = self._codes.get(id(code))
+        if known is None:
+            known = self._codes[id(code)] = code, code in _function_bodies()
+        return known[1]
+
+
+def _function_bodies() -> set[CodeType]:
+    """The code of `forward` and `setup_context` of every custom Function, that of its decorators included."""
+    found = set()
+    kinds: list[type] = [torch.autograd.Function]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        for name in ("forward", "setup_context"):
+            function = inspect.getattr_static(kind, name, None)
+            while function is not None:
+                code = getattr(function, "__code__", None)
+                if isinstance(code, CodeType):
+                    found.add(code)
+                function = getattr(function, "__wrapped__", None)
+    return found
 
 
 def path_of(code: CodeType) -> str:

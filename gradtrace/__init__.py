@@ -13,9 +13,9 @@ Importing the package is free: torch is loaded only when one of these is used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gradtrace.interactive import dot as dot
-    from gradtrace.interactive import show as show
-    from gradtrace.interactive import watch as watch
+    from gradtrace.integrations.interactive import dot as dot
+    from gradtrace.integrations.interactive import show as show
+    from gradtrace.integrations.interactive import watch as watch
 
     __version__: str
 
@@ -27,11 +27,9 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     if name == "load_ipython_extension":
-        return import_module("gradtrace.notebook").load
-    if name in ("dot", "show"):
-        return getattr(import_module("gradtrace.interactive"), name)
-    if name == "watch":  # a room of the package has this name too, and can be called for that
-        return import_module("gradtrace.watch")
+        return import_module("gradtrace.integrations.notebook").load
+    if name in ("dot", "show", "watch"):
+        return getattr(import_module("gradtrace.integrations.interactive"), name)
     if name == "__version__":
         return _version()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

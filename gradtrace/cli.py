@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
-from gradtrace.streams import tell
+from gradtrace.host.streams import tell
 
 _EPILOG = """
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by
@@ -232,8 +232,8 @@ def check(
     --select, --ignore, --level and -o may be repeated; rules may also be separated by commas. What is not said here is
     looked up below [tool.gradtrace] in the nearest pyproject.toml, from the script's directory upwards.
     """
-    from gradtrace.check import Wishes, check
-    from gradtrace.run import Options
+    from gradtrace.commands.check import Wishes, check
+    from gradtrace.commands.run import Options
 
     options = Options(words or [], module, steps=steps, timeout=timeout, color=color, debug=debug)
     wishes = Wishes(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
@@ -286,8 +286,8 @@ def show(
 
     Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
     """
-    from gradtrace.pictures import Folding, Wanted, show
-    from gradtrace.run import Options
+    from gradtrace.commands.run import Options
+    from gradtrace.commands.show import Folding, Wanted, show
 
     options = Options(
         words or [], module, steps=steps, timeout=timeout, output=output, format=format, color=color, debug=debug
@@ -321,8 +321,8 @@ def dot(
 
     The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
     """
-    from gradtrace.pictures import Folding, Wanted, dot
-    from gradtrace.run import Options
+    from gradtrace.commands.run import Options
+    from gradtrace.commands.show import Folding, Wanted, dot
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")
@@ -348,7 +348,7 @@ def diff(
 
     Exit code 0 where the graphs are equal, 1 where they differ. Lines that only moved are no difference.
     """
-    from gradtrace.compare import compare
+    from gradtrace.commands.diff import compare
 
     given = {"--steps": steps, "--timeout": timeout, "--line": line}
     options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
@@ -377,8 +377,8 @@ def follow(
     debug: Debug = False,
 ) -> None:
     """Tell the story of the run: each statement, and what changed because of it."""
-    from gradtrace.follow import Plot, follow
-    from gradtrace.run import Options
+    from gradtrace.commands.follow import Plot, follow
+    from gradtrace.commands.run import Options
 
     options = Options(
         words or [], module, steps=steps, timeout=timeout, output=output, format=format, color=color, debug=debug
@@ -405,7 +405,7 @@ def rules(
     debug: Debug = False,
 ) -> None:
     """List all rules, or print the manual of one: what it finds, why that bites, and how to mend or silence it."""
-    from gradtrace.run import rules
+    from gradtrace.commands.run import rules
 
     ctx.obj.append(_Job(lambda: rules(name, format, color), debug))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gradtrace.model.chronicle import Chronicle, steps_of
 from gradtrace.model.finding import Ended, Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.model.story import Fact, Graded, Iteration, Loop, Made, Printed, Step, Story, Value
+from gradtrace.stories.chronicle import Chronicle, steps_of
 
 SOURCE = """\
 w = 1

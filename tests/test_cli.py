@@ -618,7 +618,7 @@ class TestFaultOfOurs:
         def fail(*_: Any) -> None:
             raise LookupError("broken")
 
-        monkeypatch.setattr("gradtrace.watch.walk.visit", fail)
+        monkeypatch.setattr("gradtrace.watcher.graph.walk.visit", fail)
         done = gradtrace.here("check", *debug, gradtrace.write(CLEAN))
         assert done.out.startswith("step 0\nstep 1\nstep 2\nstep 3\n")
         assert (

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gradtrace import config
-from gradtrace.config import Settings
 from gradtrace.errors import GradtraceError
 from gradtrace.model.finding import Level
+from gradtrace.report import config
+from gradtrace.report.config import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

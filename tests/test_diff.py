@@ -12,7 +12,7 @@ import pytest
 from building import CONSTANT, CUT, Building, encoder
 
 from gradtrace import cli
-from gradtrace.model.diff import Version, compared, version
+from gradtrace.graphs.diff import Version, compared, version
 from gradtrace.model.graph import Graph, Node, TensorFact
 
 ADD = ("AddBackward0", "encoder.layers.2")
@@ -193,7 +193,7 @@ class TestCommand:
     def test_tells_changes_of_equal_modules_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
     ) -> None:
-        from gradtrace.model import document
+        from gradtrace.graphs import document
 
         monkeypatch.chdir(tmp_path)
         Path("a.json").write_text(document.written([encoder(6)]))

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from building import BOX, CONSTANT, CUT, LEAF, OP, SHAPE, Building, encoder
 
-from gradtrace.model import fold
+from gradtrace.graphs import fold
 from gradtrace.model.graph import Gradient, Graph, Saved, SavedState, TensorFact
 
 FREED = (Saved("result", TensorFact(None), 0, SavedState.FREED),)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gradtrace.watch import frames
+from gradtrace.watcher.code import frames
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).parent / "golden" / "follow"
@@ -314,8 +314,8 @@ def test_a_loop_on_one_line_has_as_many_turns_as_it_makes(told: Callable[..., li
 def test_what_is_too_large_to_be_looked_at_is_not_told_as_nothing(
     told: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gradtrace.watch.walk.LIMIT", 4)
-    monkeypatch.setattr("gradtrace.watch.lineage._NODES", 6)
+    monkeypatch.setattr("gradtrace.watcher.graph.walk.LIMIT", 4)
+    monkeypatch.setattr("gradtrace.watcher.story.lineage._NODES", 6)
     lines = told("""
         import torch
         x = torch.ones(1, requires_grad=True)

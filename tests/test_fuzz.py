@@ -21,11 +21,11 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gradtrace import script
+from gradtrace.host import script
 from gradtrace.model.graph import Graph, Kind
 from gradtrace.rules import Judge
-from gradtrace.watch import Watch
-from gradtrace.watch.snapshot import Snapshots
+from gradtrace.watcher.pictures.snapshot import Snapshots
+from gradtrace.watcher.watch import Watch
 
 PREAMBLE = """\
 import torch

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gradtrace.model import document, memory
+from gradtrace.graphs import document, memory
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 
 LIVE = """\

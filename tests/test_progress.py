@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gradtrace import progress
-from gradtrace.progress import Progress
+from gradtrace.host import progress
+from gradtrace.host.progress import Progress
 
 if TYPE_CHECKING:
     from tests.conftest import Runner

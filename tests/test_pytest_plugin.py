@@ -94,7 +94,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def run(*arguments: str, source: str = TESTS) -> pytest.RunResult:
         pytester.makepyfile(test_it=source)
-        options = "-p", "gradtrace.pytest_plugin", "-rfE", "--strict-markers", *arguments
+        options = "-p", "gradtrace.integrations.pytest_plugin", "-rfE", "--strict-markers", *arguments
         return pytester.runpytest_subprocess(*options)
 
     return run
@@ -127,7 +127,7 @@ def test_tests_with_findings_fail(run: Run) -> None:
             "  --> test_it.py:50:*",
         ]
     )
-    result.stdout.no_fnmatch_line("*gradtrace/watch/*")
+    result.stdout.no_fnmatch_line("*gradtrace/watcher/*")
 
 
 def test_it_works_in_several_processes(run: Run) -> None:
@@ -181,7 +181,8 @@ def test_what_is_not_asked_for_is_not_loaded(run: Run) -> None:
     source = """
         import sys
         def test_it():
-            assert {name for name in sys.modules if name.startswith("gradtrace")} == {"gradtrace", "gradtrace.pytest_plugin"}
+            assert {name for name in sys.modules if name.startswith("gradtrace")} == {
+                "gradtrace", "gradtrace.integrations", "gradtrace.integrations.pytest_plugin"}
             assert "torch" not in sys.modules
     """
     assert run(source=source).ret == pytest.ExitCode.OK

@@ -17,7 +17,7 @@ from gradtrace.model import events
 from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Ended
 from gradtrace.model.site import Site
-from gradtrace.recording import Recorder, Recording, Run
+from gradtrace.report.recording import Recorder, Recording, Run
 
 if TYPE_CHECKING:
     from tests.conftest import Runner

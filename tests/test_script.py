@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from gradtrace import script
 from gradtrace.errors import ScriptError
+from gradtrace.host import script
 from gradtrace.model.finding import Ended
 
 FIXTURES = Path(__file__).parent / "fixtures" / "script"

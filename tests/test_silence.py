@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gradtrace import silence
 from gradtrace.model.finding import Finding, Level, Related
 from gradtrace.model.site import Site
+from gradtrace.report import suppressions
 
 if TYPE_CHECKING:
     from tests.conftest import Runner
@@ -39,16 +39,16 @@ loss.backward()
 
 @pytest.fixture(autouse=True)
 def _forget() -> Iterable[None]:
-    silence.ignores.cache_clear()
+    suppressions.ignores.cache_clear()
     linecache.clearcache()
     yield
-    silence.ignores.cache_clear()
+    suppressions.ignores.cache_clear()
 
 
 def applied(tmp_path: Path, text: str, *findings: Finding, judged: Iterable[str] = KNOWN) -> Any:
     path = tmp_path / "train.py"
     path.write_text(dedent(text))
-    return silence.apply(findings, [str(path)], set(judged), KNOWN)
+    return suppressions.apply(findings, [str(path)], set(judged), KNOWN)
 
 
 def finding(tmp_path: Path, line: int, *related: int, rule: str = "stale-grad", end: int | None = None) -> Finding:

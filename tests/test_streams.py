@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradtrace.errors import OutputError
-from gradtrace.streams import deliver, flush
+from gradtrace.host.streams import deliver, flush
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONIOENCODING": "latin-1"}
 CLAIM = "import atexit, os, subprocess, sys\nfrom gradtrace import streams\ndocument = streams.claim_stdout()\n"

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from gradtrace.tracebacks import chain, hide_our_frames, is_ours, without_our_frames
+from gradtrace.host.tracebacks import chain, hide_our_frames, is_ours, without_our_frames
 
 
 def _handler() -> ModuleType:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradtrace.watch import tracing
+from gradtrace.watcher.story import tracing
 
 WAYS = [tracing._settraced, *([tracing._monitored] if sys.version_info >= (3, 12) else [])]
 CODE = """\

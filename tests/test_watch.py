@@ -20,11 +20,12 @@ import torch.optim.optimizer as optimizers
 from torch import nn
 from torch.overrides import BaseTorchFunctionMode, _get_current_function_mode_stack
 
-from gradtrace import script
+from gradtrace.host import script
 from gradtrace.model.events import Backward, End, Event, Step
-from gradtrace.watch import Watch, mode
-from gradtrace.watch.session import Session
-from gradtrace.watch.snapshot import Snapshots
+from gradtrace.watcher.core import mode
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.pictures.snapshot import Snapshots
+from gradtrace.watcher.watch import Watch
 
 TRAIN = """
 import sys, torch
@@ -133,9 +134,9 @@ def test_nothing_stays_installed_where_entering_fails(piece: str, monkeypatch: p
     if piece == "enter_mode":
         monkeypatch.setattr(mode.Mode, "__enter__", fail)
     elif piece == "place_warnings":
-        monkeypatch.setattr("gradtrace.watch.warning.placed", fail)
+        monkeypatch.setattr("gradtrace.watcher.core.warning_sites.placed", fail)
     else:
-        monkeypatch.setattr("gradtrace.watch.session.Session.begin", fail)
+        monkeypatch.setattr("gradtrace.watcher.core.session.Session.begin", fail)
     before = facts()
     with pytest.raises(OSError, match="no"), Watch(lambda event: None):
         pass
@@ -167,19 +168,19 @@ def test_whoever_wrapped_the_engine_later_keeps_it_and_hears_no_more() -> None:
 
 class TestErrorsOfOurs:
     PIECES = (
-        "frames.Frames.stack",
-        "trail.Trail.add",
-        "walk.visit",
-        "names.find",
-        "gradients.Gradients.use",
-        "gradients.Gradients.after_backward",
-        "steps.Steps._judge",
-        "steps.Steps._use",
-        "cuts.Cuts._plain",
-        "growth.GrowthWatcher._look",
-        "backward.BackwardCall.__init__",
-        "backward.BackwardCall.finish",
-        "session.Session.own",
+        "code.frames.Frames.stack",
+        "core.trail.Trail.add",
+        "graph.walk.visit",
+        "code.names.find",
+        "core.gradients.Gradients.use",
+        "core.gradients.Gradients.after_backward",
+        "core.steps.Steps._judge",
+        "core.steps.Steps._use",
+        "core.cuts.Cuts._plain",
+        "faults.growth.GrowthWatcher._look",
+        "core.backward.BackwardCall.__init__",
+        "core.backward.BackwardCall.finish",
+        "core.session.Session.own",
     )
 
     @pytest.mark.parametrize("piece", PIECES)
@@ -188,7 +189,7 @@ class TestErrorsOfOurs:
             raise LookupError("broken\nfor good")
 
         expected = train(), fit()
-        monkeypatch.setattr(f"gradtrace.watch.{piece}", fail)
+        monkeypatch.setattr(f"gradtrace.watcher.{piece}", fail)
         with Watch(lambda event: None) as watch:
             assert (train(), fit()) == expected
         (remark,) = watch.remarks

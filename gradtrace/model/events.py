@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gradtrace.model.construction import Held
-from gradtrace.model.site import Stack
+from gradtrace.model.site import Held, Stack
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 
@@ -35,6 +36,15 @@ class Site(NamedTuple):
             for name, value in told
             if name not in self._field_defaults or value != self._field_defaults[name]
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What holds a module: an attribute of a class (`self.body.0` in `Block`) or a variable (`net.1`, no class)."""
+
+    path: str
+    kind: str
+    expression: str
 
 
 #: The user's frames at one moment, innermost first; library frames are left out.

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
-from gradtrace.model import memory, start
+from gradtrace.graphs import memory
+from gradtrace.graphs.memory import size as size
 from gradtrace.model.graph import Box, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
-from gradtrace.model.memory import size as size
 from gradtrace.model.site import Site, Stack
+from gradtrace.source import base_directory
 
 #: outputs of different shapes that are all named
 _FEW_OUTPUTS = 4
@@ -54,7 +55,7 @@ def shapes(facts: Sequence[TensorFact], device: str = "cpu") -> str:
 def file(path: str, root: str | None = None) -> str:
     """A path as the user would type it: relative when below `root`, or where the command began if not given."""
     try:
-        below = os.path.join(root or start.directory(), "")
+        below = os.path.join(root or base_directory.directory(), "")
     except OSError:  # the script removed the directory it ran in
         return path
     return path.removeprefix(below)

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from gradtrace.model import source
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs, Related
 from gradtrace.model.site import Stack
+from gradtrace.source import questions
 
 
 class Rule(ABC):
@@ -57,4 +57,4 @@ class Rule(ABC):
 
 
 def _expected(stacks: Iterable[Stack]) -> bool:
-    return any(source.expects_error(site.path, site.line) for stack in stacks for site in stack)
+    return any(questions.expects_error(site.path, site.line) for stack in stacks for site in stack)

@@ -30,12 +30,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gradtrace.model import source
 from gradtrace.model.events import End, Event, Fed, Given, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import leaves_of
+from gradtrace.source import questions
 
 _Line: TypeAlias = tuple[Stack, str, bool]
 
@@ -219,7 +219,7 @@ class ClearedGrad(Rule):
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []
-        uncalled = source.uncalled(one.stack[0].path, "step") if one.stack else None
+        uncalled = questions.uncalled(one.stack[0].path, "step") if one.stack else None
         return self.finding(
             (one.stack[0]._replace(line=uncalled, column=None),) if uncalled else one.stack,
             f"the gradients of {_loss(one)} are computed {event.calls} times, but the `{event.optimizer}` that holds "
@@ -233,7 +233,7 @@ class ClearedGrad(Rule):
 
     def _level(self, stack: Stack) -> Level:
         """A step whose turn did not come in this run may be that of this optimizer."""
-        later = ((site.path, line) for site in stack for line in source.conditional(site, ("step",)))
+        later = ((site.path, line) for site in stack for line in questions.conditional(site, ("step",)))
         ran = {site.place for stack in self._ran for site in stack}
         return self.level if ran.issuperset(later) else Level.NOTE
 

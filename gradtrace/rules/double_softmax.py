@@ -22,10 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model.construction import construction
 from gradtrace.model.events import DoubleSoftmax, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
+from gradtrace.source.construction import construction
 
 
 class DoubleSoftmaxRule(Rule):

@@ -29,12 +29,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradtrace.model import carrying, source, syntax
 from gradtrace.model.events import Backward, Event, Reentry
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import Carried, carrier, expression, maker, shared_depth, within
+from gradtrace.source import carrying, questions, syntax
 
 _ERROR = "backward through the graph a second time"
 
@@ -194,7 +194,7 @@ def _built_once(event: Backward, found: Reentry) -> _Place:
     line = collected or maker(found.built, found.rerun)
     if line and syntax.opens_loop(line[0]):  # `for part in output.chunk(4)`
         return _keep(event, found)
-    made = " and ".join(f"`{name}`" for name in source.assigned(line[0])) if line else ""
+    made = " and ".join(f"`{name}`" for name in questions.assigned(line[0])) if line else ""
     what = "what is collected here" if collected else made or "this part of the graph"
     return _Place(
         line,
@@ -236,7 +236,7 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place
     stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
     names = carried.names if carried else _names(stack, found)
     graph = f"the graph of {_earlier(found)}, which that backward call has freed"
-    kept = names or (source.assigned(found.built[0]) if found.built else ())
+    kept = names or (questions.assigned(found.built[0]) if found.built else ())
     parts = (carrying.detached_in_part(site, kept) for site in (*stack, *event.stack))
     if parted := next(filter(None, parts), None):
         name, site = parted
@@ -278,10 +278,10 @@ def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
     """What the user calls the tensors that were built earlier and enter here; empty if that cannot be told."""
     if not line:
         return ()
-    read = source.reads(line[0]) | carrying.state_reads(line[0])
-    mixed = tuple(text for text in source.assigned(line[0]) if text.partition("[")[0] in read)
+    read = questions.reads(line[0]) | carrying.state_reads(line[0])
+    mixed = tuple(text for text in questions.assigned(line[0]) if text.partition("[")[0] in read)
     last = sorted(name for name in carrying.round_trips(line[0]) if not _is_cut(line[0], name)) if found.rebuilt else []
-    made = [name for site in found.built for name in source.assigned(site) if name in read]
+    made = [name for site in found.built for name in questions.assigned(site) if name in read]
     grown = sorted(name for name in read if carrying.grows(line[0], name))
     return mixed or tuple([*last, *made, *grown][:1])
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model import source
 from gradtrace.model.events import Event, Misfit
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
+from gradtrace.source import questions
 
 
 class GradShape(Rule):
@@ -104,7 +104,7 @@ def _returning(event: Misfit) -> tuple[Stack, str]:
     if not event.backward:
         return (), ""
     site = event.backward[0]
-    found = source.returned(site.path, site.line)
+    found = questions.returned(site.path, site.line)
     if found is None:
         return event.backward, ""
     line, parts = found
@@ -117,5 +117,5 @@ def _returning(event: Misfit) -> tuple[Stack, str]:
 def _assignment(place: Stack, name: str) -> Stack:
     if not place or not name.isidentifier():
         return ()
-    line = source.assigned_at(place[0].path, place[0].line, name)
+    line = questions.assigned_at(place[0].path, place[0].line, name)
     return (place[0]._replace(line=line),) if line else ()

@@ -30,12 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model import carrying
+from gradtrace.graphs.memory import size
 from gradtrace.model.events import Event, Growth
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.memory import size
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.source import carrying
 
 
 class GraphGrowth(Rule):

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model.buffers import Buffer, shared_buffer
 from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
 from gradtrace.rules.writes import operation, request, what_was_saved, writing
+from gradtrace.source.buffers import Buffer, shared_buffer
 
 
 class HiddenWrite(Rule):

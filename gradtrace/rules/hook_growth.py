@@ -27,11 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model import source
 from gradtrace.model.events import Event, HooksGrew
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.source import questions
 
 
 class HookGrowth(Rule):
@@ -52,7 +52,7 @@ class HookGrowth(Rule):
 
 def _registering(event: HooksGrew) -> Stack:
     for path in event.files:
-        line = source.call_of(path, event.kind)
+        line = questions.call_of(path, event.kind)
         if line:
             return (Site(path, line, ""),)
     return ()

@@ -24,14 +24,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from gradtrace.model import syntax
-from gradtrace.model.construction import construction
 from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import Carried, carrier
 from gradtrace.rules.writes import request, what_was_saved, writing
+from gradtrace.source import syntax
+from gradtrace.source.construction import construction
 
 _MENDS = {
     "inplace=True": "use inplace=False here: what goes into this module is still needed as it was",

@@ -42,12 +42,12 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from gradtrace.model import source
 from gradtrace.model.events import Clipped, Collected, End, Event, Fed, Given
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import leaves_of, within
+from gradtrace.source import questions
 
 _Pair: TypeAlias = tuple[int, Stack, Stack]
 
@@ -244,6 +244,8 @@ def _called_by_name(one: Given) -> Stack:
     """Where a target or teacher is called within a module that holds it: `self.target(x)` in its forward."""
     parts = {part for name in one.leaves for part in name.split(".") if _TARGET.search(part)}
     for depth, site in enumerate(one.entry):
-        if site.in_module_call and any(text.rpartition(".")[2] in parts for text in source.reads(site) if "." in text):
+        if site.in_module_call and any(
+            text.rpartition(".")[2] in parts for text in questions.reads(site) if "." in text
+        ):
             return one.entry[depth:]
     return ()

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model import source
 from gradtrace.model.events import Backward, Cut, Event, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
+from gradtrace.source import questions
 
 _ERROR = "does not require grad and does not have a grad_fn"
 #: backward() on a number
@@ -84,19 +84,19 @@ class NoGraph(Rule):
             return []  # a constant gradient is told of by missing-create-graph
         request = expression(event.stack, event.root)
         cut = next(iter(event.cuts), None)
-        name = source.graded(event.stack[0]) if event.stack and not cut else ""
+        name = questions.graded(event.stack[0]) if event.stack and not cut else ""
         if name and not (event.suspects and event.suspects[0].why == "unasked"):
             return self._unasked(event, event.stack, name)
         cut = cut or next(iter(event.suspects), None)
         if cut is None:
-            asked = source.unrequired(event.stack[0]) if event.stack else None
+            asked = questions.unrequired(event.stack[0]) if event.stack else None
             return self.finding(
                 (_at(event.stack[0], asked),) if asked else event.stack,
                 f"{request} has no graph: nothing that went into it requires grad",
                 "make what is to be trained with requires_grad=True, and compute with it in torch operations",
                 ((event.stack, "this call finds no graph"),),
             )
-        if cut.why == "unasked" and (given := source.listed(cut.stack[0])):
+        if cut.why == "unasked" and (given := questions.listed(cut.stack[0])):
             return self._unasked(event, cut.stack, given[0])
         return self._cut(cut, f"{request} has no graph", event, "this call finds no graph")
 
@@ -120,7 +120,7 @@ class NoGraph(Rule):
         )
 
     def _unasked(self, event: Backward, stack: Stack, name: str) -> list[Finding]:
-        line = source.set_before(stack[0], name)
+        line = questions.set_before(stack[0], name)
         return self.finding(
             (stack[0]._replace(line=line), *stack[1:]) if line else stack,
             f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
@@ -137,7 +137,7 @@ def _place(cut: Cut) -> Stack:
     if cut.why != "no_grad":
         return cut.stack
     for depth, site in enumerate(cut.stack):
-        line = source.gradients_off(site.path, site.line)
+        line = questions.gradients_off(site.path, site.line)
         if line is not None:
             return (_at(site, line), *cut.stack[depth + 1 :])
     return cut.switched or cut.stack

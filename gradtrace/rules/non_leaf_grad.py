@@ -27,12 +27,12 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
-from gradtrace.model import source, syntax
 from gradtrace.model.events import Event, GradMissed, NotOptimizable
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import shared_depth, within
+from gradtrace.source import questions, syntax
 
 
 class NonLeafGrad(Rule):
@@ -78,7 +78,7 @@ class NonLeafGrad(Rule):
 
 def _earlier(event: GradMissed) -> str:
     """How to have a leaf in the place of what was made of one."""
-    names = source.assigned(event.made[0])
+    names = questions.assigned(event.made[0])
     updated = next((name for name in names if f"{name}.grad" in syntax.line_text(*event.made[0].place)), "")
     if updated:
         return f"make a leaf of it again: `{updated} = (...).detach().requires_grad_()`"

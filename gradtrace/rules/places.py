@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gradtrace.model import carrying, source, syntax
 from gradtrace.model.events import Given
 from gradtrace.model.site import Site, Stack
+from gradtrace.source import carrying, questions, syntax
 
 
 def shared_depth(one: Stack, other: Stack) -> int:
@@ -76,8 +76,8 @@ def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
             if line is not None:
                 stack = (_moved(made, line), *built[depth_built + 1 :])
                 return Carried(stack, _in_order(stack[0], stored))
-        if carried & source.reads(site):
-            return Carried(entry[depth:], tuple(sorted(carried & source.reads(site))))
+        if carried & questions.reads(site):
+            return Carried(entry[depth:], tuple(sorted(carried & questions.reads(site))))
     return None
 
 
@@ -92,7 +92,7 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
     if not shared:
         return None
     reader, mixer = entry[-shared], built[-shared:]
-    names = source.bound(mixer[0]) & source.reads(mixer[0]) & source.reads(reader)
+    names = questions.bound(mixer[0]) & questions.reads(mixer[0]) & questions.reads(reader)
     return Carried(mixer, _in_order(mixer[0], names) or tuple(sorted(names))) if names else None
 
 
@@ -109,7 +109,7 @@ def _handed_over(stack: Stack, names: Collection[str]) -> Carried:
 
 def _in_order(site: Site, names: Collection[str]) -> tuple[str, ...]:
     """Those of the names that the statement assigns, as it lists them."""
-    return tuple(dict.fromkeys(text for text in source.assigned(site) if text.partition("[")[0] in names))
+    return tuple(dict.fromkeys(text for text in questions.assigned(site) if text.partition("[")[0] in names))
 
 
 def _moved(site: Site, line: int) -> Site:

@@ -25,12 +25,12 @@ import ast
 from collections.abc import Iterable
 from typing import TypeGuard
 
-from gradtrace.model import source, syntax
 from gradtrace.model.events import Contribution, Event, FrozenMoved, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression, names_of, shared_depth
+from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault
 _WINDOWS = 4
@@ -72,7 +72,7 @@ class StaleGrad(Rule):
         if not stale or not fresh:
             return []
         last = fresh[-1].stack
-        uncalled = source.uncalled(last[0].path, "zero_grad") if last else None
+        uncalled = questions.uncalled(last[0].path, "zero_grad") if last else None
         name = _optimizer(step)
         who = f"`{name or step.optimizer}.step()`" if step.optimizer else "the update by hand"
         before = "evaluation of the closure" if step.evaluations > 1 else "step"
@@ -180,7 +180,7 @@ def _counter(stack: Stack) -> Stack:
     for depth, site in enumerate(stack):
         found = syntax.guard(site.path, site.line)
         divisors = [node.right for node in ast.walk(found.test) if _is_remainder(node)] if found is not None else []
-        if found is not None and divisors and not any(source.changes(site.path, one) for one in divisors):
+        if found is not None and divisors and not any(questions.changes(site.path, one) for one in divisors):
             header = type(site)(site.path, found.lineno, site.function)
             return (header, *stack[depth + 1 :])
     return ()

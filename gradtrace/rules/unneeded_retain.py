@@ -29,12 +29,12 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradtrace.model import source, syntax
 from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
+from gradtrace.source import questions, syntax
 
 #: retaining calls of one line that are followed up
 _FOLLOWED = 64
@@ -117,7 +117,7 @@ class UnneededRetain(Rule):
 
     def _level(self, site: Site) -> Level:
         """A call that did not come about in this run may need the graph in another."""
-        later = ((site.path, line) for line in source.conditional(site, ("backward", "grad")))
+        later = ((site.path, line) for line in questions.conditional(site, ("backward", "grad")))
         ran = {site.place for stack in self._ran for site in stack}
         return self.level if ran.issuperset(later) else Level.NOTE
 
@@ -133,7 +133,7 @@ def _asked(event: Backward) -> tuple[Stack, str]:
     option = "create_graph" if event.create_graph else "retain_graph"
     name = option
     for depth, site in enumerate(event.stack):
-        value = source.passed(site, name)
+        value = questions.passed(site, name)
         if not value:  # a library's choice, or what the parameter of a function is by default
             return (event.stack, option) if depth else ((), "")
         if not value.isidentifier() or value == "True":

@@ -30,11 +30,11 @@ import ast
 import re
 from collections.abc import Iterable
 
-from gradtrace.model import source, syntax
 from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.source import questions, syntax
 
 #: names by which people call networks that are not trained by gradients
 _MEANT = re.compile(
@@ -142,7 +142,7 @@ def _listing(optimizer: Stack) -> Stack:
     made = syntax.statement(*optimizer[0].place) if optimizer else None
     calls = [node for node in ast.walk(made) if isinstance(node, ast.Call)] if made else []
     given = next((node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)), "")
-    line = source.assigned_at(*optimizer[0].place, given) if given else None
+    line = questions.assigned_at(*optimizer[0].place, given) if given else None
     return (optimizer[0]._replace(line=line, column=None, end_column=None), *optimizer[1:]) if line else ()
 
 

@@ -35,11 +35,11 @@ import ast
 import re
 from collections.abc import Iterable
 
-from gradtrace.model import source, syntax
 from gradtrace.model.events import Backward, Cut, Event, Unreached
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.source import questions, syntax
 
 #: names by which people call networks that are not trained by gradients
 _MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE)
@@ -98,7 +98,7 @@ class UnreachedParameter(Rule):
 
     def _withheld(self, event: Unreached) -> list[Finding]:
         site = event.born[0]
-        line = source.gives_none(site.path, site.line)
+        line = questions.gives_none(site.path, site.line)
         return self.finding(
             (site._replace(line=line),) if line else event.born,
             f"{_names(event)} {_never(event)}: {site.function} gives None for {'it' if event.count == 1 else 'them'}",
@@ -129,7 +129,7 @@ class UnreachedParameter(Rule):
 
     def _unused(self, event: Unreached) -> list[Finding]:
         attribute = _attribute(event)
-        by_choice = event.excuse or not attribute or any(source.mentions(path, attribute) for path in event.files)
+        by_choice = event.excuse or not attribute or any(questions.mentions(path, attribute) for path in event.files)
         return self.finding(
             event.born or event.optimizer_stack,
             f"{_names(event)} {_never(event)}: no operation ever uses them",
@@ -164,7 +164,7 @@ def _lost(used: Stack) -> Stack:
     What is computed in a module goes into what that returns, whatever lies between.
     """
     for depth, site in enumerate(used):
-        if source.never_read(site):
+        if questions.never_read(site):
             return used[depth:]
         found = syntax.statement(site.path, site.line, site.column)
         if not isinstance(found, ast.Return) and not (isinstance(found, ast.Assign) and site.in_module_call):
@@ -176,7 +176,7 @@ def _turned_off(used: Stack) -> Stack:
     """The `with` or decorator that turned gradients off, from the innermost frame outwards; else where they were
     off."""
     for depth, site in enumerate(used):
-        line = source.gradients_off(site.path, site.line)
+        line = questions.gradients_off(site.path, site.line)
         if line is not None:
             return (Site(site.path, line, site.function), *used[depth + 1 :])
     return used

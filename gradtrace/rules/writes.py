@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import linecache
 
-from gradtrace.model import syntax
 from gradtrace.model.events import Overwritten
 from gradtrace.model.site import Site, Stack
+from gradtrace.source import syntax
 
 #: longest piece of source in a message
 _LONG = 60

@@ -29,11 +29,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model import source
 from gradtrace.model.events import Event, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.source import questions
 
 _SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
 #: a sample of a distribution
@@ -94,5 +94,5 @@ def _made(stack: Stack, name: str) -> Stack:
     if not stack:
         return ()
     path, kind = stack[0].path, stack[0].function.rpartition(".")[0].rpartition(".")[2]
-    found = source.attribute_set(path, kind, name.rpartition(".")[2])
+    found = questions.attribute_set(path, kind, name.rpartition(".")[2])
     return (Site(path, found.lineno, f"{kind}.__init__"),) if found is not None else ()

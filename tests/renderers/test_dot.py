@@ -17,7 +17,7 @@ import pytest
 from gradtrace.errors import OutputError
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site
-from gradtrace.renderers import dot
+from gradtrace.renderers.graph import dot
 
 OP, LEAF, CONSTANT, CUT = Kind.OP, Kind.LEAF, Kind.CONSTANT, Kind.CUT
 SVG = "{http://www.w3.org/2000/svg}"

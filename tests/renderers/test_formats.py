@@ -18,7 +18,7 @@ import pytest
 from gradtrace.errors import ExitCode
 from gradtrace.model.finding import Ended, Finding, Level, Related, Report, Silenced, Unjudged
 from gradtrace.model.site import Site
-from gradtrace.renderers import github, junit, sarif
+from gradtrace.renderers.findings import github, junit, sarif
 from gradtrace.renderers.paper import Paper
 from gradtrace.rules import manuals
 

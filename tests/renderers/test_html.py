@@ -15,12 +15,12 @@ from browser import CHROMIUM, Browser
 from building import SHAPE, encoder
 
 from gradtrace import cli
-from gradtrace.model import fold
+from gradtrace.graphs import fold
+from gradtrace.graphs.outline import outline
 from gradtrace.model.finding import Ended, Finding, Level, Related, Report
 from gradtrace.model.graph import Gradient, Graph, Saved
-from gradtrace.model.outline import outline
 from gradtrace.model.site import Site
-from gradtrace.renderers import html
+from gradtrace.renderers.graph import html
 from gradtrace.renderers.paper import Paper
 
 

@@ -10,7 +10,7 @@ import pytest
 from gradtrace.errors import ExitCode
 from gradtrace.model.finding import Ended, Finding, Level, Related, Report
 from gradtrace.model.site import Site
-from gradtrace.renderers.json import render
+from gradtrace.renderers.findings.json import render
 from gradtrace.renderers.paper import Paper
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from gradtrace.errors import ExitCode
 from gradtrace.model.finding import Ended, Finding, Level, Related, Report
 from gradtrace.model.site import Site
-from gradtrace.renderers import text
+from gradtrace.renderers.findings import text
 
 SOURCE = """\
 import torch

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Site, Stack
-from gradtrace.renderers import tree
+from gradtrace.renderers.graph import tree
 
 SOURCE = """\
 import torch

@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 
-from gradtrace import script, silence
+from gradtrace.host import script
 from gradtrace.model.finding import Ended, Finding
+from gradtrace.report import suppressions
 from gradtrace.rules import Judge, all_rules
-from gradtrace.watch import Watch
+from gradtrace.watcher.watch import Watch
 
 
 def check(path: str) -> dict[str, Any]:
@@ -24,7 +25,7 @@ def check(path: str) -> dict[str, Any]:
     watch = Watch(judge.see, user_roots=program.roots)
     ended = program.run(watch, leave, watch.crashed)
     torch.set_grad_enabled(True)
-    findings, _, told = silence.apply(judge.findings, [os.path.abspath(path)], judge.judged, known)
+    findings, _, told = suppressions.apply(judge.findings, [os.path.abspath(path)], judge.judged, known)
     return {
         "findings": [as_json(finding) for finding in findings + told],
         "exception": ended.exception,

@@ -1,0 +1,79 @@
+"""follow: runs the script under watch, statement by statement, and tells the story of the run."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gradtrace.commands.run import Options, by_ending, reported
+from gradtrace.errors import ExitCode, UsageError, no_such
+from gradtrace.host import heap, script, streams
+from gradtrace.host.limits import limited
+from gradtrace.model.events import Event
+from gradtrace.model.finding import Ended
+from gradtrace.model.story import Story
+from gradtrace.renderers.output import Out
+from gradtrace.renderers.paper import Paper
+from gradtrace.rules import Judge
+from gradtrace.stories.chronicle import Chronicle
+
+#: what there is, and the renderer of each
+FORMATS = {"text": "story", "json": "story_json", "html": "story_html"}
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What of a run is told: one function, some lines, so many turns of each loop, a package's code as well."""
+
+    function: str = ""
+    lines: tuple[int, int] | None = None
+    loops: int = 1
+    package: str | None = None
+
+
+def follow(options: Options, plot: Plot) -> int:
+    """Runs the script and tells its story; returns the exit code."""
+    kind = options.format or by_ending(options.output, "follow", "text", tuple(FORMATS))
+    if kind not in FORMATS:
+        raise no_such("format of follow", kind, FORMATS)
+    program = options.load()
+    roots = (*program.roots, *script.package_roots(plot.package)) if plot.package else program.roots
+    if kind == "html" and options.output is None:
+        raise UsageError("--format html: name a file for the page, as in -o story.html")
+    out = Out(options.output, options.color, claim=options.output is None)
+
+    # all of it now: later the script's directory comes first on the path
+    with heap.filled():
+        from gradtrace.watcher.story.teller import Storyteller, Wanted
+        from gradtrace.watcher.watch import Watch
+
+    render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.{FORMATS[kind]}").render
+    judge, chronicle = Judge(), Chronicle(plot.loops)
+    teller = Storyteller(chronicle, Wanted(plot.function, plot.lines))
+    listener = _told_of_findings(judge, chronicle)
+    watch = Watch(listener, user_roots=roots, stop_after=options.steps, story=teller, debug=options.debug)
+
+    def finish(ended: Ended) -> int:
+        story = chronicle.story(program.name, ended, judge.findings, watch.remarks + watch.unseen)
+        out.write(render(story, out.paper))
+        if not story.items:
+            lines = " in these lines" if plot.lines else ""
+            streams.tell(f"no statement of {plot.function or program.name} ran{lines}")
+        return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
+
+    return reported(program, limited(watch, options.timeout), finish, watch.crashed)
+
+
+def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:
+    """Judges each event, and says at once which step of the story a new finding belongs to."""
+    known: set[tuple[str, str, int]] = set()
+
+    def see(event: Event) -> None:
+        judge.see(event)
+        for finding in judge.findings:
+            if finding.place not in known:
+                known.add(finding.place)
+                chronicle.found(finding)
+
+    return see

@@ -1,0 +1,1 @@
+"""Graphs as plain values: folded, compared, saved. No torch."""

@@ -1,0 +1,1 @@
+"""Runs a user's script so that it cannot notice."""

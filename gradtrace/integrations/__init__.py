@@ -1,0 +1,1 @@
+"""gradtrace from Python, from a notebook, and from pytest."""

@@ -1,0 +1,1 @@
+"""The formats of check, one a file: `render(report, paper) -> str`."""

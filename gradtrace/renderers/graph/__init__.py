@@ -1,0 +1,1 @@
+"""Graphs as trees, drawings and pages."""

@@ -1,0 +1,211 @@
+"""The graph as one page to explore in a browser: boxes that open and close, search, the source line of each node.
+
+The page needs nothing but itself: Cytoscape.js draws and Viz.js, which is Graphviz, lays out. Both are packaged here
+with their licences; a content security policy forbids every request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from gradtrace.graphs import fold
+from gradtrace.graphs.fold import ALL
+from gradtrace.graphs.outline import outline
+from gradtrace.model.finding import Finding, Report
+from gradtrace.model.graph import Graph, Kind, Node, SavedState
+from gradtrace.model.site import Site, Stack
+from gradtrace.renderers import wording
+from gradtrace.renderers.paper import Paper
+from gradtrace.source.syntax import line_text, lines_around
+
+#: shapes that are shown at first
+PAGE = 80
+_LABEL, _FRAMES = 40, 4
+
+
+def render(report: Report, paper: Paper) -> str:
+    """What `check` found, marked on the graphs of the backward calls."""
+    graphs = [fold.fitted(graph, lambda one: len(one.nodes), PAGE) for graph in report.graphs]
+    failed = (report.ended.exception or "").partition(":")[0]
+    ended = f"; the script ended with {failed}" if failed else ""
+    calls = wording.count(report.backward_calls, "backward call")
+    title = f"{report.script}: {wording.count(len(report.findings), 'finding')} in {calls}{ended}"
+    return page(graphs, findings=report.findings, title=title)
+
+
+def page(
+    graphs: Sequence[Graph], open: Sequence[str] = (), findings: Sequence[Finding] | None = None, title: str = ""
+) -> str:
+    """The page. Of a folded graph the same boxes are open at first, and all can be opened; `open` names modules.
+
+    `findings` are listed and marked on the graphs; None where nothing was judged.
+    """
+    whole = [(graph.whole or graph, graph.opened if graph.whole else ALL) for graph in graphs]
+    places = _Places()
+    found = [_graph(graph, depth, open, places) for graph, depth in whole]
+    judged = None if findings is None else [_finding(finding, places) for finding in findings]
+    plain = {"title": title, "graphs": found, "findings": judged, "stacks": places.plain, "sources": places.sources}
+    parts = {
+        "title": escape(" - ".join(filter(None, (title or "".join(one["name"] for one in found[:1]), "gradtrace")))),
+        "data": _in_script(json.dumps(plain, separators=(",", ":"))),
+        "style": _asset("page.css"),
+        "script": _asset("page.js"),
+        "cytoscape": _asset("cytoscape.min.js"),
+        "viz": _asset("viz-global.js"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+
+
+def _asset(name: str) -> str:
+    return files("gradtrace.renderers.graph").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _in_script(text: str) -> str:
+    """JSON in which nothing can end the script element around it."""
+    return text.replace("<", "\\u003c")
+
+
+# --- one graph -------------------------------------------------------------------------------------------------------
+
+
+class _Places:
+    """Stacks by number, as frames of file, line and words, and the source lines around them."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, dict[int, str]] = {}
+        self._numbers: dict[Stack, int] = {}
+
+    def number(self, stack: Stack) -> int:
+        return self._numbers.setdefault(stack[:_FRAMES], len(self._numbers))
+
+    @property
+    def plain(self) -> list[list[list[Any]]]:
+        return [[self._frame(site) for site in stack] for stack in self._numbers]
+
+    def _frame(self, site: Site) -> list[Any]:
+        name = wording.file(site.path)
+        self.sources.setdefault(name, {}).update(lines_around(site.path, site.line, 3))
+        return [name, site.line, f"{name}:{site.line}  {site.function}"]
+
+
+def _graph(graph: Graph, depth: int, open: Sequence[str], places: _Places) -> dict[str, Any]:
+    say = _Words(graph, places)
+    found = outline(graph, depth, open)
+    roots = [graph.by_id[root] for root in dict.fromkeys(graph.roots)]
+    title = ", ".join(wording.title(root) for root in roots)
+    header = [wording.request(graph), ", ".join(wording.totals(graph)), wording.flow(graph), *graph.remarks]
+    return {
+        "name": f"{title}   {wording.request(graph)}",
+        "title": title,
+        "header": [text for text in header if text],
+        "warnings": wording.warnings(graph),
+        "stack": places.number(graph.stack),
+        "roots": list(graph.roots),
+        "nodes": [say.node(node) | {"room": found.room_of[node.id]} for node in graph.nodes],
+        "edges": [
+            [edge.user, edge.source, wording.outputs_used(graph.by_id[edge.source], [edge])] for edge in graph.edges
+        ],
+        "rooms": [
+            say.node(node) | {"room": room.inside, "open": room.open, "heading": say.heading(node)}
+            for room, node in zip(found.rooms, found.boxes, strict=True)
+        ],
+    }
+
+
+def _finding(finding: Finding, places: _Places) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "level": str(finding.level),
+        "message": wording.printable(finding.message),
+        "help": wording.printable(finding.help),
+        "stack": places.number((finding.site,)),
+        "occurrences": finding.occurrences,
+        "related": [[places.number((one.site,)), wording.printable(one.message)] for one in finding.related],
+    }
+
+
+class _Words:
+    """What the page says of nodes."""
+
+    def __init__(self, graph: Graph, places: _Places) -> None:
+        self._main = wording.main_file(graph)
+        self._device = wording.device(graph)
+        self._places = places
+
+    def node(self, node: Node) -> dict[str, Any]:
+        label = [wording.printable(wording.elide(line, _LABEL)) for line in self._label(node) if line]
+        place = wording.place(node.stack[0], self._main) if node.stack else ""
+        text = line_text(*node.stack[0].place) if node.stack else ""
+        facts = [[name, wording.printable(value)] for name, value in self._facts(node).items() if value]
+        title = self._title(node)
+        return {
+            "id": node.id,
+            "kind": node.kind.value,
+            "title": title,
+            "label": "\n".join(label),
+            "facts": facts,
+            "faults": wording.faults(node),
+            "fault": bool(wording.faults(node)) and node.kind is Kind.OP,
+            "level": None if node.gradient is None or wording.faults(node) else wording.level(node.gradient),
+            "place": place,
+            "text": text,
+            "stack": self._places.number(node.stack),
+        }
+
+    @staticmethod
+    def _title(node: Node) -> str:
+        named = " = ".join(word for word in (node.name, node.value) if word is not None)
+        if node.box is not None:
+            times = f" × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
+            return wording.printable("  ".join(filter(None, (wording.box_title(node.box) + times, node.op))))
+        return wording.printable("  ".join(filter(None, (named, node.op))) or node.kind.value)
+
+    @staticmethod
+    def heading(node: Node) -> str:
+        """What stands over an open box."""
+        title = wording.box_title(node.box, node.module) if node.box is not None else ""
+        return wording.printable(wording.elide(f"{title}  {node.op}".strip(), _LABEL))
+
+    def _label(self, node: Node) -> Iterable[str]:
+        at = wording.place(node.stack[0], self._main) if node.stack else ""
+        shape = wording.shapes(node.outputs, self._device)
+        named = " = ".join(word for word in (node.name, node.value) if word is not None)
+        where = "   ".join(filter(None, (shape, at)))
+        gradient = wording.gradient(node.gradient)[-1]
+        if node.box is not None:
+            times = f"   × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
+            title = wording.box_title(node.box, node.module) + times
+            return named, title, node.op, where, wording.box_facts(node.box)[1], gradient
+        if node.kind is Kind.CUT:
+            return node.op, named, where
+        if node.kind is Kind.OP:
+            return named, node.op, where, gradient, *wording.faults(node)
+        return named or node.kind.value, shape, gradient
+
+    def _facts(self, node: Node) -> Mapping[str, str]:
+        saved = [
+            f"{one.name} {wording.shape(one.tensor, self._device)}, {wording.size(one.bytes)}"
+            for one in node.saved
+            if one.state is SavedState.HELD
+        ]
+        gradient = node.gradient
+        box = node.box
+        return {
+            "kind": {Kind.LEAF: "leaf", Kind.CONSTANT: "constant: needs no gradient", Kind.CUT: "cut: gradients stop"}.get(node.kind, ""),
+            "operation": node.op if node.kind is Kind.OP else "",
+            "module": (wording.box_title(box) if box is not None else "") or node.module,
+            "shape": wording.shapes(node.outputs, self._device),
+            "grad before": node.grad or "",
+            "gradient": "" if gradient is None else f"norm {gradient.norm:.4g}, mean {gradient.mean:.4g}",
+            "zeros": "" if gradient is None else f"{100 * gradient.zeros:.3g} %",
+            "NaN or infinite": "" if gradient is None or not gradient.nonfinite else f"{100 * gradient.nonfinite:.3g} %",
+            "nodes": f"{len(box.members):,}" if box is not None else "",
+            "parameters": f"{box.parameters:,}" if box is not None else "",
+            "saved": wording.size(box.saved_bytes) if box is not None else "; ".join(saved),
+            "special": ", ".join(wording.tags(node)),
+        }  # fmt: skip

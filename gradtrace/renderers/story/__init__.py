@@ -1,0 +1,1 @@
+"""Stories as text, JSON and pages."""

@@ -1,0 +1,1 @@
+"""What becomes of findings: settings, suppressions, baseline, exit code, recordings."""

@@ -1,0 +1,1 @@
+"""The user's source: its syntax, and questions to it. No torch."""

@@ -1,0 +1,366 @@
+"""Questions to the user's source: what a statement assigns and reads, what a call is given, what is never used.
+
+Like those of `syntax`, they all have an answer for sources that cannot be read.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import TypeGuard
+
+from gradtrace.model.site import Site
+from gradtrace.source.syntax import (
+    FUNCTIONS,
+    LOOPS,
+    Index,
+    ancestor,
+    call,
+    called,
+    index_of,
+    leaves,
+    own_nodes,
+    statement,
+    statements_around,
+)
+
+#: the place among the arguments of an option that is not given by name, for methods and for functions of a module
+_PLACES = {
+    ("retain_graph", "backward", False): 1,
+    ("retain_graph", "backward", True): 2,
+    ("retain_graph", "grad", True): 3,
+    ("create_graph", "backward", False): 2,
+    ("create_graph", "backward", True): 3,
+    ("create_graph", "grad", True): 4,
+}
+
+
+@lru_cache(maxsize=4096)  # asked for at every call that keeps its graph
+def passed(site: Site, option: str) -> str:
+    """What a call in the statement at `site` gives for an option such as retain_graph; empty where it does not."""
+    found = statement(site.path, site.line, site.column)
+    calls = [node for node in own_nodes(found) if isinstance(node, ast.Call)] if found else []
+    words = [word.value for node in calls for word in node.keywords if word.arg in (option, None)]
+    for node in calls:
+        name = called(node)
+        of_module = isinstance(node.func, ast.Name) or ast.unparse(node.func) == f"torch.autograd.{name}"
+        words += node.args[_PLACES.get((option, name, of_module), len(node.args)) :][:1]
+    return ast.unparse(words[0]) if words else ""
+
+
+@lru_cache(maxsize=4096)  # asked for at every backward call
+def root_of(site: Site) -> str:
+    """The user's expression for what `backward` or `grad` was asked of at `site`; empty where it cannot be told."""
+    found = call(site, ("backward", "grad"))
+    if found is None:
+        return ""
+    if isinstance(found.func, ast.Attribute) and ast.unparse(found.func.value) not in ("torch.autograd", "autograd"):
+        return ast.unparse(found.func.value)
+    asked = [*found.args[:1], *(word.value for word in found.keywords if word.arg in ("tensors", "outputs"))]
+    return ast.unparse(asked[0]) if asked else ""
+
+
+@lru_cache(maxsize=4096)  # asked for at every node of a graph
+def assigned(site: Site) -> tuple[str, ...]:
+    """What the statement at `site` assigns to: `("pred", "state")`, `("self.memory",)`."""
+    found = statement(site.path, site.line, site.column)
+    if isinstance(found, ast.Assign):
+        targets = found.targets
+    elif isinstance(found, (ast.AugAssign, ast.AnnAssign)):
+        targets = [found.target]
+    else:
+        return ()
+    return tuple(ast.unparse(leaf) for target in targets for leaf in leaves(target))
+
+
+def targets(path: str, line: int) -> tuple[str, ...]:
+    """What the statement on a line gives a value, also as a loop's or a `with`'s variable, or by `:=`."""
+    found = statement(path, line)
+    heads: list[ast.expr | None] = []
+    if isinstance(found, (ast.For, ast.AsyncFor)):
+        heads = [found.target]
+    elif isinstance(found, (ast.With, ast.AsyncWith)):
+        heads = [item.optional_vars for item in found.items]
+    named = [node.target for node in own_nodes(found) if isinstance(node, ast.NamedExpr)] if found else []
+    texts = (ast.unparse(leaf) for head in (*heads, *named) if head is not None for leaf in leaves(head))
+    return (*assigned(Site(path, line, "")), *texts)
+
+
+def reads(site: Site) -> frozenset[str]:
+    """Names and attributes that the statement at `site` reads: `{"x", "self", "self.memory"}`."""
+    found = statement(site.path, site.line, site.column)
+    if found is None:
+        return frozenset()
+    loads = (node for node in own_nodes(found) if isinstance(node, (ast.Name, ast.Attribute)))
+    texts = {ast.unparse(node) for node in loads if isinstance(node.ctx, ast.Load)}
+    if isinstance(found, ast.AugAssign):
+        texts.add(ast.unparse(found.target))
+    return frozenset(texts)
+
+
+def bound(site: Site) -> frozenset[str]:
+    """The variables and attributes that the statement at `site` changes: of `protos[c] = x` this is `protos`, of
+    `mean.mul_(0.9).add_(x)` it is `mean`."""
+    found = statement(site.path, site.line, site.column)
+    written = _written(found.value) if isinstance(found, ast.Expr) else ""
+    texts = (written, *assigned(site))
+    return frozenset(text.partition("[")[0] for text in texts if text)
+
+
+def _written(found: ast.expr) -> str:
+    """What an expression writes to in place: `mean` for `mean.mul_(0.9).add_(x)`, otherwise nothing."""
+    at = found
+    while isinstance(at, ast.Call) and isinstance(at.func, ast.Attribute) and at.func.attr.endswith("_"):
+        at = at.func.value
+    return ast.unparse(at) if at is not found else ""
+
+
+def shows(site: Site) -> bool:
+    """Whether the statement at `site` is a call and no more, as `print(...)` is: nothing goes on from there."""
+    return isinstance(statement(site.path, site.line, site.column), ast.Expr)
+
+
+def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
+    """The lines below `site` in its function that call one of `names`, or a function of the file that does, and that run
+    only where an `if` says so. A scheduler's `step` is another matter."""
+    found, index = statement(site.path, site.line, site.column), index_of(site.path)
+    if found is None or index is None:
+        return []
+    calls = [node for node in index.parent if isinstance(node, ast.Call)]
+    direct = [ancestor(site.path, node, FUNCTIONS) for node in calls if called(node) in names]
+    wanted = {*names, *(getattr(function, "name", "") for function in direct)} - {""}
+    here = ancestor(site.path, found, FUNCTIONS)
+    meant = [node for node in calls if called(node) in wanted and "sched" not in ast.unparse(node.func)]
+    near = [node for node in meant if ancestor(site.path, node, FUNCTIONS) is here]
+    guards = [(node, ancestor(site.path, node, (ast.If,))) for node in near]
+    return [node.lineno for node, at in guards if isinstance(at, ast.If) and at.lineno > site.line]
+
+
+def changes(path: str, expression: ast.expr) -> bool:
+    """Whether a variable or attribute in the expression is given values again: in a loop, or on several lines."""
+    named = {ast.unparse(node) for node in ast.walk(expression) if isinstance(node, (ast.Name, ast.Attribute))}
+    index = index_of(path)
+    written = [
+        node
+        for node in (index.parent if index else ())
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Store)
+        and ast.unparse(node) in named
+    ]
+    return len(written) > 1 or any(ancestor(path, node, LOOPS) is not None for node in written)
+
+
+def call_of(path: str, method: str) -> int | None:
+    """The first line on which a method of this name is called."""
+    index = index_of(path)
+    calls = (node for node in (index.parent if index else ()) if isinstance(node, ast.Call))
+    return min((node.lineno for node in calls if called(node) == method), default=None)
+
+
+def uncalled(path: str, method: str) -> int | None:
+    """The first line that names a method and forgets to call it: `optimizer.zero_grad`."""
+    index = index_of(path)
+    found = (node for node in (index.parent if index else ()) if isinstance(node, ast.Expr))
+    return min((node.lineno for node in found if getattr(node.value, "attr", None) == method), default=None)
+
+
+def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
+    """The line of the only `return` of the function defined on `line` (or decorated there), and the expressions that it
+    returns."""
+    index = index_of(path)
+    function = next(
+        (
+            node
+            for node in (index.parent if index else ())
+            if isinstance(node, ast.FunctionDef)
+            and line in (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
+        ),
+        None,
+    )
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function else []
+    if len(found) != 1 or found[0].value is None:
+        return None
+    value = found[0].value
+    parts = value.elts if isinstance(value, ast.Tuple) else [value]
+    return found[0].lineno, tuple(ast.unparse(part) for part in parts)
+
+
+def assigned_at(path: str, within: int, name: str) -> int | None:
+    """The only line of the function that holds line `within`, or at the top of the file, which assigns to `name`."""
+    index, function = index_of(path), ancestor(path, statement(path, within) or ast.Pass(), FUNCTIONS)
+    named = [node for node in (index.parent if index else ()) if isinstance(node, ast.Name) and node.id == name]
+    targets = [node for node in named if isinstance(node.ctx, ast.Store)]
+    lines = {node.lineno for node in targets if ancestor(path, node, FUNCTIONS) is function}
+    return lines.pop() if len(lines) == 1 else None
+
+
+_OFF = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def gradients_off(path: str, line: int) -> int | None:
+    """The line of the `with torch.no_grad():` around a statement, or of the decorator of its function, that turns
+    gradients off."""
+    at: ast.AST | None = statement(path, line)
+    while at is not None:
+        if isinstance(at, (ast.With, ast.AsyncWith)) and any(_turns_off(item.context_expr) for item in at.items):
+            return at.lineno
+        if isinstance(at, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return next((one.lineno for one in at.decorator_list if _turns_off(one)), None)
+        at = ancestor(path, at, (ast.With, ast.AsyncWith, *FUNCTIONS))
+    return None
+
+
+#: context managers of tests in which an error is what is wanted
+_RAISES = ("raises", "assertRaises", "assertRaisesRegex")
+
+
+def expects_error(path: str, line: int) -> bool:
+    """Whether the statement on a line stands in a test's `with pytest.raises(...):`, within the same function."""
+    at: ast.AST | None = statement(path, line)
+    while at is not None and not isinstance(at, FUNCTIONS):
+        if isinstance(at, ast.With) and any(_called_as(item.context_expr) in _RAISES for item in at.items):
+            return True
+        at = ancestor(path, at, (ast.With, *FUNCTIONS))
+    return False
+
+
+def _called_as(found: ast.expr) -> str:
+    return called(found) if isinstance(found, ast.Call) else ""
+
+
+def _turns_off(found: ast.expr) -> bool:
+    return any(getattr(node, "attr", getattr(node, "id", "")) in _OFF for node in ast.walk(found))
+
+
+def mentions(path: str, name: str) -> bool:
+    """Whether the code of a file uses an attribute or variable of this name for more than to set it up.
+
+    To initialise its weights in a constructor (`self.norm.weight`) is no use; its name in a string is one.
+    """
+    index = index_of(path)
+    for node in index.parent if index else ():
+        if isinstance(node, ast.Constant) and node.value == name:
+            return True
+        if getattr(node, "attr", getattr(node, "id", None)) == name and isinstance(
+            getattr(node, "ctx", None), ast.Load
+        ):
+            setup = getattr(ancestor(path, node, FUNCTIONS), "name", "").lstrip("_").startswith(("init", "reset"))
+            if not (setup and index and isinstance(index.parent[node], ast.Attribute)):
+                return True
+    return False
+
+
+def attribute_set(path: str, cls: str, name: str) -> ast.stmt | None:
+    """The statement of class `cls` that first assigns to its attribute `name`."""
+    index = index_of(path)
+    found = [
+        at
+        for node in (index.parent if index else ())
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store) and index
+        if isinstance(at := _holding(index, node), (ast.Assign, ast.AnnAssign))
+        if getattr(ancestor(path, node, (ast.ClassDef,)), "name", "") == cls
+    ]
+    return min(found, key=lambda at: at.lineno, default=None)
+
+
+def _holding(index: Index, node: ast.AST) -> ast.AST:
+    """What a target stands in, past the tuple of several."""
+    at = index.parent[node]
+    return index.parent[at] if isinstance(at, (ast.Tuple, ast.List)) else at
+
+
+def is_in(path: str, found: ast.stmt, function: str) -> bool:
+    """Whether a statement of a file stands in a function of this name."""
+    return getattr(ancestor(path, found, FUNCTIONS), "name", "") == function
+
+
+def set_before(site: Site, name: str) -> int | None:
+    """The last line of the function around `site`, before that, which gives `name` a value without a gradient step."""
+    before = (node for node in statements_around(site) if isinstance(node, ast.Assign) and node.lineno < site.line)
+    lines = [
+        node.lineno
+        for node in before
+        if name in bound(site._replace(line=node.lineno, column=None)) and not _graded(node.value)
+    ]
+    return max(lines, default=None)
+
+
+def graded(site: Site) -> str:
+    """The variable of the function around `site` whose .grad is read there although nothing asks for one; else empty."""
+    statements = statements_around(site)
+    asked = {
+        ast.unparse(node.value) for node in _attributes(statements) if node.attr.startswith(("requires_grad", "retain"))
+    }
+    names = {text for node in statements for text in _graded(node)} - asked
+    asking = (ast.unparse(node) for node in statements if isinstance(node, ast.Assign))
+    names -= {text.partition(" = ")[0] for text in asking if "requires_grad" in text or "Parameter(" in text}
+    return next((name for name in sorted(names) if set_before(site, name)), "")
+
+
+def _graded(found: ast.AST) -> set[str]:
+    """The variables whose .grad an expression or statement reads."""
+    grads = (node for node in ast.walk(found) if isinstance(node, ast.Attribute) and node.attr == "grad")
+    return {ast.unparse(node.value) for node in grads if isinstance(node.value, (ast.Name, ast.Attribute))}
+
+
+def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
+    return (node for found in statements for node in ast.walk(found) if isinstance(node, ast.Attribute))
+
+
+def never_read(site: Site) -> bool:
+    """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned anew, or
+    the function ends."""
+    found = statement(site.path, site.line, site.column)
+    if not isinstance(found, ast.Assign) or not all(isinstance(one, ast.Name) for one in found.targets):
+        return False
+    names = {one.id for one in found.targets if isinstance(one, ast.Name)}
+    index = index_of(site.path)
+    block = getattr(index.parent[found], "body", []) if index else []
+    if found not in block or not isinstance(index and index.parent[found], FUNCTIONS):
+        return False
+    for later in block[block.index(found) + 1 :]:
+        mentions = [node for node in ast.walk(later) if isinstance(node, ast.Name) and node.id in names]
+        if any(not isinstance(node.ctx, ast.Store) for node in mentions) or isinstance(later, FUNCTIONS):
+            return False
+        if mentions:
+            return isinstance(later, ast.Assign)
+    return True
+
+
+def gives_none(path: str, line: int) -> int | None:
+    """The last line of the function defined at `line` that returns None, or several values of which one is None."""
+    function = statement(path, line)
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function is not None else []
+    values = [(node.lineno, node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]) for node in found]
+    none = [at for at, parts in values if any(isinstance(one, ast.Constant) and one.value is None for one in parts)]
+    return max(none, default=None)
+
+
+def called_around(site: Site, name: str) -> int | None:
+    """The line of the only call of `name` (`nn.name` as well) in the function around `site`."""
+    nodes = (node for found in statements_around(site) for node in ast.walk(found) if isinstance(node, ast.Call))
+    lines = {node.lineno for node in nodes if ast.unparse(node.func).rpartition(".")[2] == name}
+    return lines.pop() if len(lines) == 1 else None
+
+
+def listed(site: Site) -> tuple[str, ...]:
+    """The variables in lists among the arguments of the calls at `site`: `image` in `Adam([image])`."""
+    found = statement(site.path, site.line, site.column)
+    lists = [node for node in own_nodes(found) if isinstance(node, ast.List)] if found else []
+    return tuple(ast.unparse(one) for node in lists for one in node.elts if isinstance(one, (ast.Name, ast.Attribute)))
+
+
+def unrequired(site: Site) -> int | None:
+    """The first line of the file that makes something that requires no grad: by requires_grad=False, or as embeddings
+    that are frozen unless one says freeze=False."""
+    index = index_of(site.path)
+    return min((node.lineno for node in (index.parent if index else ()) if _is_unrequired(node)), default=None)
+
+
+def _is_unrequired(node: ast.AST) -> TypeGuard[ast.Call]:
+    if not isinstance(node, ast.Call):
+        return False
+    words = {word.arg: ast.unparse(word.value) for word in node.keywords}
+    pretrained = ast.unparse(node.func).endswith("Embedding.from_pretrained")
+    return words.get("requires_grad") == "False" or (pretrained and words.get("freeze") != "False")

@@ -1,0 +1,1 @@
+"""The story of a run as plain values. No torch."""

@@ -1,0 +1,1 @@
+"""Watches torch while the script runs: the only package that imports it."""

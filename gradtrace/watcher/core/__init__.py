@@ -1,0 +1,1 @@
+"""The mode, backward calls and steps, and what all observers share."""

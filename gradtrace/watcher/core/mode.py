@@ -1,0 +1,179 @@
+"""Sees every torch function that the user's code calls, and notes which line made which nodes.
+
+This is the hot path: what is not needed at every call is not done here.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType, FunctionType
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from gradtrace.watcher.core import compiled
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, overriding
+from gradtrace.watcher.core.session import Session, out_of_reach
+from gradtrace.watcher.core.steps import Steps
+
+#: the stack of modes
+_height: Callable[[], int] = torch._C._len_torch_function_stack
+_at: Callable[[int], Any] = torch._C._get_function_stack_at
+_pop: Callable[[], Any] = torch._C._pop_torch_function_stack
+_push: Callable[[Any], None] = torch._C._push_on_torch_function_stack
+
+_OWNERS = torch, torch.Tensor, torch.functional, torch.nn.functional, torch.nn.init, torch.autograd
+#: torch's functions in Python as they are before the script runs; and by its code each that shares it with no other
+_FUNCTIONS = {one for owner in _OWNERS for one in vars(owner).values() if type(one) is FunctionType}
+_SHARERS = Counter(one.__code__ for one in _FUNCTIONS)
+_BY_CODE = {one.__code__: one for one in _FUNCTIONS if _SHARERS[one.__code__] == 1}
+
+
+class Mode(TorchFunctionMode):
+    """Tells observers of the calls they asked for. Steps aside under `torch.compile` and inside optimizer steps."""
+
+    def __init__(self, session: Session, steps: Steps, observers: Sequence[Observer]) -> None:
+        super().__init__()
+        self._session = session
+        self._steps = steps
+        self._told_failures = overriding(observers, "failed")
+        #: height of the stack of modes that we left
+        self._left_at: int | None = None
+        steps.on_inside = self.stand_aside
+        self._told = _Told(observers)
+
+    def __exit__(self, *error: Any) -> None:
+        """Leaves the stack for good, wherever in it we are: a mode that the script entered and never left stays."""
+        self._left_at = None
+        above = []
+        while _height() and (mode := _pop()) is not self:
+            above.append(mode)
+        for mode in reversed(above):
+            _push(mode)
+
+    @contextmanager
+    def overlooked(self) -> Iterator[None]:
+        """While open, torch does not close its fast paths (of attention in evaluation) because of our mode alone."""
+        found = torch.overrides.has_torch_function
+
+        @compiled.around
+        def has_torch_function(args: Iterable[Any]) -> bool:
+            if torch.compiler.is_compiling() or compiled.running() or not self.on_top:
+                return found(args)
+            with self.aside():
+                return found(args)
+
+        torch.overrides.has_torch_function = has_torch_function
+        try:
+            yield
+        finally:
+            if torch.overrides.has_torch_function is has_torch_function:
+                torch.overrides.has_torch_function = found
+
+    @property
+    def on_top(self) -> bool:
+        """No mode of anybody else's comes before ours, and we stand not aside."""
+        height = _height()
+        return height > 0 and _at(height - 1) is self
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While open, nothing is seen. Only where the mode is on top."""
+        self.stand_aside(True)
+        try:
+            yield
+        finally:
+            self.stand_aside(False)
+
+    def stand_aside(self, aside: bool) -> None:
+        """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
+        height = _height()
+        if aside:
+            if height and _at(height - 1) is self:
+                _pop()
+                self._left_at = height - 1
+        elif self._left_at == height:
+            _push(self)
+            self._left_at = None
+
+    @compiled.around
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if type(func) is FunctionType and func not in _FUNCTIONS:
+            func = _original(func, sys._getframe(1).f_back)
+        if self._steps.inside or out_of_reach() or compiled.running():
+            return func(*args, **kwargs)
+        session = self._session
+        before = session.sequence()
+        if before != session.trail.end:
+            # made where the mode does not reach, by a custom Function for one: the call that comes next is nearest
+            self._note(session.trail.end, before, sys._getframe(1))
+        try:
+            out = func(*args, **kwargs)
+        except BaseException as error:
+            call = TorchCall(sys._getframe(1), func, args, kwargs, None, before, before)
+            session.guarded(session.tell, self._told_failures, call, error)
+            session.tidy(error)
+            raise
+        after = session.sequence()
+        if after != before:
+            self._note(before, after, sys._getframe(1))
+            handlers = self._told.of_nodes(func)
+            if handlers or after >= session.wake_at:
+                call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
+                session.guarded(self._made, handlers, call)
+        elif handlers := self._told.of(func, type(out) is torch.Tensor and not out.requires_grad):
+            call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
+            session.guarded(session.tell, handlers, call)
+        return out
+
+    def _note(self, start: int, end: int, frame: FrameType) -> None:
+        """Which line made these nodes."""
+        session = self._session
+        try:
+            session.trail.add(start, end, session.frames.stack(frame))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            session.excuse(error)
+
+    def _made(self, handlers: Sequence[Handler], call: TorchCall) -> None:
+        session = self._session
+        session.tell(handlers, call)
+        if call.after >= session.wake_at:
+            session.sleep()
+            session.tell(self._told.woken, call)
+
+
+def _original(func: FunctionType, caller: FrameType | None) -> Any:
+    """Torch hands over what has the name of its function by now: a wrapper that the script put there would run twice."""
+    if caller is not None and caller.f_code in _BY_CODE:
+        return _BY_CODE[caller.f_code]
+    name = next((name for name, one in vars(torch.Tensor).items() if one is func), "")
+    return getattr(torch._C.TensorBase, name, func)
+
+
+class _Told:
+    """Who is to be told of which calls."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        by_function: defaultdict[Any, list[Handler]] = defaultdict(list)
+        for one in observers:
+            for func, handler in one.functions().items():
+                by_function[func].append(handler)
+        self._nodes = [told for one in observers if (told := one.made_nodes())]
+        self._plain = [told for one in observers if (told := one.made_plain())]
+        self.woken = [told for one in observers if (told := one.woken())]
+        self._of_function = dict(by_function)
+        self._of_nodes = {func: [*handlers, *self._nodes] for func, handlers in by_function.items()}
+        self._of_plain = {func: [*handlers, *self._plain] for func, handlers in by_function.items()}
+
+    def of(self, func: Any, plain: bool) -> Sequence[Handler]:
+        """Of a call that made no nodes; `plain`: it gave a tensor that has no graph."""
+        return self._of_plain.get(func, self._plain) if plain else self._of_function.get(func, ())
+
+    def of_nodes(self, func: Any) -> Sequence[Handler]:
+        """Of a call that made nodes."""
+        return self._of_nodes.get(func, self._nodes)

@@ -1,0 +1,146 @@
+"""How a backward call gets into the graph of an earlier one: what carried it there, and what is gone in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, TypeAlias
+
+from gradtrace.model.events import Owners, Reentry
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph import walk
+
+#: put tensors together as they are; views passed on the way to the operation behind one of them
+_GATHERING, _VIEWS = ("StackBackward0", "CatBackward0"), 8
+#: reentries told of one call, kinds of operations told of one reentry
+_MOST, _KINDS = 12, 8
+
+#: a node (None for a root), the old node that it used, and the mark of the call that ran through that
+Edge: TypeAlias = tuple[Any, Any, walk.Mark]
+
+
+def reentries(visit: walk.Visit, session: Session, failed: bool) -> tuple[Reentry, ...]:
+    """The entries of a visit into old graphs. Where the call went well, views are passed over: they spoil nothing."""
+    old = [edge for edge in visit.old if failed or not _is_view(edge[1])]
+    if not old:
+        return ()
+    ancestry = _Ancestry(visit)
+    return tuple(_reentry(edge, ancestry, session, failed) for edge in islice(_distinct(old), _MOST))
+
+
+def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) -> Reentry:
+    user, node, mark = edge
+    trail = session.trail
+    entry, carried = ancestry.entry(user, node, mark.number)
+    gathered = _gathered(carried)
+    built = trail.find(carried._sequence_nr())
+    below = walk.below(node)
+    old = session.owners(one.variable for one in below if type(one) is walk.ACCUMULATE)
+    return Reentry(
+        call=mark.call,
+        call_stack=mark.stack,
+        call_request=mark.request,
+        call_root=mark.root,
+        freed=not mark.failed,
+        spoilt=failed and any(map(_is_spoilt, below)),
+        op=type(carried).__name__,
+        node=carried._sequence_nr(),
+        built=built,
+        used=trail.find(node.metadata[walk.KEY][1]),
+        rerun=trail.ran_since(built, mark.number),
+        entry=trail.find(entry._sequence_nr()) if entry is not None else (),
+        entered_later=entry is not None and entry._sequence_nr() >= mark.number,
+        through=frozenset(islice(ancestry.kinds_above(user), _KINDS)),
+        own_leaves=ancestry.has_leaves_since(mark.number),
+        view=_is_view(node),
+        owners=Owners(old, mark.owners - old, session.owners(ancestry.leaves), session.stepped_since(mark.call)),
+        gathered=trail.find(gathered._sequence_nr()) if gathered is not None else (),
+    )
+
+
+def _gathered(node: Any) -> Any:
+    """Of several tensors that were only put together, the operation behind the first one; otherwise None."""
+    if type(node).__name__ not in _GATHERING:
+        return None
+    for _ in range(_VIEWS):
+        node = node.next_functions[0][0]
+        if node is None or type(node) is walk.ACCUMULATE or not _is_view(node):
+            break
+    return None if type(node) is walk.ACCUMULATE else node
+
+
+def _is_view(node: Any) -> bool:
+    return type(node).__name__ in walk.VIEWS
+
+
+def _is_spoilt(node: Any) -> bool:
+    """Whether an earlier call freed what the node had saved. Nodes that were not run through are left alone: to look at
+    a saved tensor may compute it anew."""
+    mark = None if type(node) is walk.ACCUMULATE else walk.mark_of(node)
+    if mark is None or mark.retained:
+        return False
+    names = [name for name in dir(node) if name.startswith("_saved_") or name == "saved_tensors"]
+    return any(_is_gone(node, name) for name in names)
+
+
+def _is_gone(node: Any, name: str) -> bool:
+    try:
+        getattr(node, name)
+    except RuntimeError as error:
+        return "a second time" in str(error)
+    return False
+
+
+class _Ancestry:
+    """Who used whom in a visit that ran into the graph of an earlier call."""
+
+    def __init__(self, visit: walk.Visit) -> None:
+        self.leaves = visit.leaves
+        self._nodes = visit.nodes
+        self._users = walk.users_of(visit.nodes)
+
+    def entry(self, user: Any, node: Any, number: int) -> tuple[Any, Any]:
+        """The first node made at `number` or later above the edge from `user` to `node`, and the older one that it
+        used.
+
+        What lies between was made before that moment, though the earlier call did not run through it: a hidden state
+        hangs on the same cell as the loss. Where all is older the edge itself is the entry.
+        """
+        for upper, lower in self._above(user, node):
+            if upper is None or upper._sequence_nr() >= number:
+                return upper, lower
+        return user, node
+
+    def kinds_above(self, user: Any) -> Iterator[str]:
+        """The kinds of the operations from `user` up to the root, each once."""
+        seen = set()
+        for upper, _ in self._above(user, None):
+            kind = type(upper).__name__
+            if upper is not None and kind not in seen:
+                seen.add(kind)
+                yield kind
+
+    def _above(self, user: Any, node: Any) -> Iterator[tuple[Any, Any]]:
+        """The edges from the one between `user` and `node` up to the roots, the nearest first."""
+        seen = {user}
+        waiting = [(user, node)]
+        for upper, lower in waiting:
+            yield upper, lower
+            for above in self._users.get(upper, ()):
+                if above not in seen:
+                    seen.add(above)
+                    waiting.append((above, upper))
+
+    def has_leaves_since(self, number: int) -> bool:
+        """Whether a node made at `number` or later takes in a leaf."""
+        return any(
+            type(child) is walk.ACCUMULATE
+            for node in self._nodes
+            if node._sequence_nr() >= number
+            for child, _ in node.next_functions
+        )
+
+
+def _distinct(edges: Iterable[Edge]) -> Iterator[Edge]:
+    """Each pair of nodes once."""
+    return iter({(user, node): (user, node, mark) for user, node, mark in edges}.values())

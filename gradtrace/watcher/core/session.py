@@ -1,0 +1,249 @@
+"""What the watchers share: numbers, names, the trail, the gradients, and the one place where our own errors end."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from types import FrameType
+from typing import Any, TypeVar
+
+import torch
+from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
+
+from gradtrace.host.tracebacks import is_ours, without_our_frames
+from gradtrace.model.events import Cut, Event
+from gradtrace.watcher.code import names
+from gradtrace.watcher.code.frames import Frames
+from gradtrace.watcher.core import compiled
+from gradtrace.watcher.core.gradients import Gradients, Leaf
+from gradtrace.watcher.core.trail import Trail
+from gradtrace.watcher.graph.walk import Mark
+
+T = TypeVar("T")
+#: fruitless searches for names after which the running frames are searched no more
+_SEARCHES = 8
+#: calls whose kept graphs, or graphs of gradients, are remembered
+_RECENT = 256
+#: more nodes than there will ever be
+_NEVER = sys.maxsize
+
+
+@compiled.ours
+def out_of_reach() -> bool:
+    """Whether torch.compile or a transform of torch.func is at work: what passes then only stands for tensors."""
+    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+
+
+class Session:
+    """One watch over one run. Events go to `listener`."""
+
+    def __init__(self, listener: Callable[[Event], None], frames: Frames, debug: bool = False) -> None:
+        self.emit = listener
+        self.frames = frames
+        #: graphs made by create_graph calls: call number and the range of node numbers
+        self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
+        self.trail = Trail()
+        self.gradients = Gradients()
+        self.sequence: Callable[[], int] = _get_sequence_nr
+        self.remarks: list[str] = []
+        self.backward_calls = 0
+        self.steps = 0
+        self._debug = debug
+        self._thread = threading.get_ident()
+        self._owners: dict[int, set[int]] = {}
+        #: marks of the retaining calls, which live as long as a node of their graphs
+        self._retaining: deque[weakref.ref[Mark]] = deque(maxlen=_RECENT)
+        #: tensors given to an optimizer that did not require grad
+        self.unasked: deque[tuple[weakref.ref[torch.Tensor], Cut]] = deque(maxlen=_RECENT)
+        #: after which backward call each optimizer made its last step
+        self._stepped: dict[int, int] = {}
+        #: class and life of each optimizer met, by its key
+        self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        #: living owners by leaf, until these change
+        self._groups: dict[int, frozenset[int]] = {}
+        self._searches_left = _SEARCHES
+        #: node numbers: where the stretch since the last backward call began, how long such a stretch was at most, and
+        #: the one that sleepers wait for
+        self.phase = self.sequence()
+        self.longest = 0
+        self.wake_at = _NEVER
+
+    def begin(self) -> None:
+        """From here on this thread's nodes are ours to follow."""
+        self._thread = threading.get_ident()
+        self.trail.end = self.phase = self.sequence()
+
+    def is_created(self, number: int) -> bool:
+        """Whether a create_graph call made this node: it belongs to a graph of gradients."""
+        return any(start <= number < end for _, start, end in self.created)
+
+    @staticmethod
+    def running_frame() -> FrameType:
+        """The innermost frame that is not ours: one of ours, held by itself, would keep all its callers' values."""
+        frame = sys._getframe(1)
+        while is_ours(frame) and frame.f_back is not None:
+            frame = frame.f_back
+        return frame
+
+    def abandon(self) -> None:
+        """Nothing is watched any more."""
+        self._thread = 0
+
+    @compiled.ours
+    def in_watched_thread(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def next_call(self) -> int:
+        self.backward_calls += 1
+        return self.backward_calls
+
+    @compiled.ours
+    def guarded(self, work: Callable[..., T], *args: Any) -> T | None:
+        """Does a piece of watching, unseen by modes and tensors of the user's; an error of ours must never reach the
+        user's run."""
+        try:
+            with torch._C.DisableTorchFunction():
+                if not torch._C._len_torch_dispatch_stack():
+                    return work(*args)
+                with torch._C._DisableTorchDispatch():
+                    return work(*args)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            self.excuse(error)
+            return None
+
+    def tell(self, told: Iterable[Callable[..., None]], *args: Any) -> None:
+        """Tells several, within `guarded`: an error of one does not keep the others from hearing."""
+        for one in told:
+            try:
+                one(*args)
+            except Exception as error:  # noqa: BLE001, PERF203 - as above
+                self.excuse(error)
+
+    def excuse(self, error: Exception) -> None:
+        """Makes a remark of an error of ours."""
+        if self.remarks:
+            return
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        self.remarks.append(
+            f"gradtrace itself failed while watching ({text}, at {where.name}:{where.lineno}): "
+            "what follows may be incomplete; run with --debug for the traceback"
+        )
+        if self._debug:
+            traceback.print_exception(error)
+
+    @compiled.ours
+    def tidy(self, error: BaseException) -> None:
+        """Takes our frames out of the traceback that the user's own `except` would see."""
+        # not by assignment, which a frozen dataclass that is an exception forbids
+        BaseException.with_traceback(error, without_our_frames(error.__traceback__))
+
+    def beyond(self, more: int) -> int:
+        """The number of the node that makes this stretch longer than usual, by half and some `more` nodes."""
+        return self.phase + self.longest * 3 // 2 + more
+
+    def wake(self, number: int = 0) -> None:
+        """Those who sleep are to be told, once, of the first call that makes node `number` or a later one."""
+        self.wake_at = min(self.wake_at, number)
+
+    def sleep(self) -> None:
+        """They have been told, or are about to be."""
+        self.wake_at = _NEVER
+
+    def own(self, parameters: Iterable[Any], optimizer: Any) -> None:
+        """These parameters belong to this optimizer."""
+        key = id(optimizer)
+        _, known = self._optimizers.get(key, ("", None))
+        if known is None or known() is not optimizer:
+            for keys in self._owners.values():  # another optimizer has lain at this address before
+                keys.discard(key)
+            self._optimizers[key] = type(optimizer).__name__, weakref.ref(optimizer, self._forget_groups)
+        for parameter in parameters:
+            self._owners.setdefault(id(parameter), set()).add(key)
+        self._groups.clear()
+
+    def _forget_groups(self, dead: Any) -> None:
+        self._groups.clear()
+
+    def meet(self, optimizer: Any) -> None:
+        """Owns what the optimizer holds where it was not seen when it was made: unpickled, for one."""
+        if id(optimizer) not in self._optimizers:
+            self.own((one for group in optimizer.param_groups for one in group["params"]), optimizer)
+
+    def optimizers(self) -> list[Any]:
+        """The living optimizers."""
+        return [optimizer for _, ref in self._optimizers.values() if (optimizer := ref()) is not None]
+
+    @property
+    def has_optimizer(self) -> bool:
+        """Whether one was made so far."""
+        return bool(self._optimizers)
+
+    def optimizer_name(self, key: int) -> str:
+        """The optimizer's class."""
+        return self._optimizers.get(key, ("", None))[0]
+
+    def owned_by(self, leaf: torch.Tensor) -> frozenset[int]:
+        """Keys of the living optimizers that own the leaf."""
+        found = self._groups.get(id(leaf))
+        if found is None:
+            keys = self._owners.get(id(leaf))
+            if not keys:
+                return frozenset()
+            found = self._groups[id(leaf)] = frozenset(key for key in keys if self._optimizers[key][1]() is not None)
+        return found
+
+    def owned(self, leaf: torch.Tensor) -> bool:
+        """Whether an optimizer holds, or held, the leaf."""
+        return self.is_owned(id(leaf))
+
+    def is_owned(self, key: int) -> bool:
+        """Whether an optimizer holds, or held, the leaf with this `id()`."""
+        return bool(self._owners.get(key))
+
+    def owners(self, leaves: Iterable[torch.Tensor]) -> frozenset[int]:
+        found: set[int] = set()
+        for leaf in leaves:
+            found.update(self._owners.get(id(leaf), ()))
+        return frozenset(found)
+
+    def retains(self, mark: Mark) -> None:
+        """The graph of this backward call is kept by an option."""
+        self._retaining.append(weakref.ref(mark))
+
+    def held(self) -> tuple[int, ...]:
+        """Numbers of retaining calls whose graph is alive now."""
+        if not self._retaining:
+            return ()
+        alive = [(ref, mark.call) for ref in self._retaining if (mark := ref()) is not None]
+        if len(alive) < len(self._retaining):
+            self._retaining = deque((ref for ref, _ in alive), maxlen=_RECENT)
+        return tuple(call for _, call in alive)
+
+    def stepped(self, optimizer: int) -> None:
+        """This optimizer made a step."""
+        self._stepped[optimizer] = self.backward_calls
+
+    def stepped_since(self, call: int) -> frozenset[int]:
+        """The optimizers that made a step after backward call number `call`."""
+        return frozenset(optimizer for optimizer, last in self._stepped.items() if last >= call)
+
+    def leaves(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> list[tuple[torch.Tensor, Leaf]]:
+        """The state of each leaf; leaves met for the first time get their names from the running frames."""
+        known = self.gradients.known
+        found = [(tensor, leaf) for tensor in tensors if (leaf := known(tensor)) is not None]
+        if len(found) == len(tensors):
+            return found
+        self._meet([tensor for tensor in tensors if known(tensor) is None], frame)
+        return [(tensor, leaf) for tensor in tensors if (leaf := known(tensor)) is not None]
+
+    def _meet(self, fresh: Sequence[torch.Tensor], frame: FrameType | None) -> None:
+        found = names.find(frame, self.frames) if self._searches_left > 0 else {}
+        for tensor in fresh:
+            self.gradients.add(tensor, found.get(id(tensor)))
+        if any(id(tensor) not in found for tensor in fresh):
+            self._searches_left -= 1

@@ -1,0 +1,275 @@
+"""Sees optimizer steps, closure evaluations, and updates written by hand."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType, FunctionType, MethodType
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from gradtrace.host.script import StopRun
+from gradtrace.model.events import Cut, Step
+from gradtrace.model.site import Stack
+from gradtrace.watcher.core import compiled
+from gradtrace.watcher.core.gradients import Leaf, has_values
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
+from gradtrace.watcher.core.session import Session
+
+Tensor = torch.Tensor
+
+#: writes by which updates are written by hand
+_WRITES = (
+    *(Tensor.sub_, Tensor.add_, Tensor.addcmul_, Tensor.addcdiv_, Tensor.copy_, Tensor.lerp_),
+    *(Tensor.__isub__, Tensor.__iadd__, Tensor.__setitem__, Tensor.data.__set__),  # type: ignore[attr-defined]
+    *(torch._foreach_add_, torch._foreach_sub_, torch._foreach_addcdiv_, torch._foreach_addcmul_),
+)
+#: what `step(closure)` is given; an object that can be called may be anything, a model for one
+_CLOSURES = FunctionType, MethodType, functools.partial
+_MODULE = torch.nn.modules.module.__file__
+#: what torch wraps around every optimizer's step
+_STEP = Optimizer.profile_hook_step(lambda optimizer: None).__code__
+
+
+class Steps:
+    """Judges a step when it ends: with a closure, gradients are made and used within it."""
+
+    def __init__(self, session: Session, stop_after: int | None = None) -> None:
+        self._session = session
+        self.told_after: Sequence[Callable[..., None]] = ()
+        self.told_unseen: Sequence[Callable[..., None]] = ()
+        self._stop_after = stop_after
+        #: an optimizer's own code is running, not a closure of the user's
+        self.inside = False
+        #: told when that begins and ends
+        self.on_inside: Callable[[bool], None] = lambda inside: None
+        #: the optimizers whose steps are under way, the outermost first
+        self._under_way: list[int] = []
+        self._evaluations = 0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        add_group = Optimizer.add_param_group
+        recording = self._recording(add_group)
+        Optimizer.add_param_group = recording  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            self.failed()
+            if Optimizer.add_param_group is recording:
+                Optimizer.add_param_group = add_group  # type: ignore[method-assign]
+
+    @contextmanager
+    def hooked(self) -> Iterator[None]:
+        """While open, steps are seen."""
+        handles = register_optimizer_step_pre_hook(self._before), register_optimizer_step_post_hook(self._after)
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def versions(self) -> dict[int, list[int]]:
+        """By optimizer, the version counters of what it holds."""
+        return {id(one): [tensor._version for tensor in parameters(one)] for one in self._session.optimizers()}
+
+    def unseen(self, before: dict[int, list[int]]) -> None:
+        """Takes note of the steps that were made since these were the `versions()`, with no hooks in place."""
+        now = self.versions()
+        for optimizer in self._session.optimizers():
+            if before.get(id(optimizer), []) != now[id(optimizer)]:
+                self._session.steps += 1
+                self._session.stepped(id(optimizer))
+                self._session.gradients.forget(parameters(optimizer))
+                self._session.tell(self.told_unseen, optimizer)
+
+    def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
+        @compiled.around
+        @functools.wraps(add_group)
+        def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
+            add_group(optimizer, param_group)
+            self._session.guarded(self._own, optimizer, sys._getframe(1))
+
+        return add_param_group
+
+    def _own(self, optimizer: Optimizer, frame: FrameType) -> None:
+        session, parameters = self._session, optimizer.param_groups[-1]["params"]
+        session.own(parameters, optimizer)
+        for one in parameters:
+            if type(one) is Tensor and not one.requires_grad:
+                cut = Cut(type(optimizer).__name__, "unasked", session.frames.stack(frame))
+                session.unasked.append((weakref.ref(one), cut))
+
+    @compiled.ours
+    def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() or not self._session.in_watched_thread():
+            return None
+        nested = id(optimizer) in self._under_way
+        self._under_way.append(id(optimizer))
+        self._set_inside(True)
+        if nested:
+            return None
+        self._evaluations = 0
+        # the hook sees the optimizer as the first argument; a step of the user's own may take anything after it
+        if isinstance(kwargs.get("closure"), _CLOSURES):
+            return args, kwargs | {"closure": self._counting(optimizer, kwargs["closure"])}
+        if isinstance(next(iter(args[1:]), None), _CLOSURES):
+            return (args[0], self._counting(optimizer, args[1]), *args[2:]), kwargs
+        return None
+
+    def _counting(self, optimizer: Optimizer, closure: Callable[..., Any]) -> Callable[..., Any]:
+        """The closure, with each evaluation after the first one counted as a use of the gradients there were."""
+
+        @compiled.around
+        @functools.wraps(closure)
+        def evaluate(*args: Any, **kwargs: Any) -> Any:
+            if self._evaluations:
+                self._session.guarded(self._use, optimizer, sys._getframe(1))
+            self._evaluations += 1
+            self._set_inside(False)
+            try:
+                return closure(*args, **kwargs)
+            finally:
+                self._set_inside(True)
+
+        return evaluate
+
+    def _use(self, optimizer: Optimizer, frame: FrameType) -> None:
+        self._session.gradients.use(parameters(optimizer), self._session.frames.stack(frame))
+
+    @compiled.ours
+    def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        if not self._under_way or not self._session.in_watched_thread():
+            return
+        self._under_way.pop()
+        self._set_inside(self.running)
+        if id(optimizer) in self._under_way:
+            return  # `super().step()`: the whole step is judged when it ends
+        self._session.guarded(self._judge, optimizer, sys._getframe(1))
+        if not self.running and self._stop_after is not None and self._session.steps >= self._stop_after:
+            raise StopRun
+
+    def _judge(self, optimizer: Optimizer, frame: FrameType) -> None:
+        session = self._session
+        stack = session.frames.stack(frame)
+        session.steps += not self.running
+        session.stepped(id(optimizer))
+        uses = session.gradients.use(parameters(optimizer), stack)
+        session.gradients.settle()
+        session.tell(self.told_after, optimizer, stack)
+        session.emit(
+            Step(
+                session.steps,
+                type(optimizer).__name__,
+                id(optimizer),
+                stack,
+                uses,
+                unknown=not uses
+                and any(one.grad is not None and has_values(one.grad) for one in parameters(optimizer)),
+                evaluations=self._evaluations,
+                held=session.held(),
+            )
+        )
+
+    def failed(self, frame: FrameType | None = None) -> None:
+        """A backward call outside a closure: a step that raised an error has not told us its end; one that takes a second
+        derivative itself is still running in `frame`."""
+        if self.inside and not any(at.f_code is _STEP for at in _outwards(frame)):
+            self._under_way.clear()
+            self._set_inside(False)
+
+    @property
+    def running(self) -> bool:
+        """A step is under way: what runs is an optimizer's own code, or a closure of the user's."""
+        return bool(self._under_way)
+
+    @compiled.ours
+    def _set_inside(self, inside: bool) -> None:
+        if inside != self.inside:
+            self.inside = inside
+            self.on_inside(inside)
+
+    def written(self, tensor: torch.Tensor, frame: FrameType) -> None:
+        """The user's code wrote to a tensor: to a leaf whose .grad it has read, that is an update by hand, and the next
+        write takes it back."""
+        gradients = self._session.gradients
+        known = gradients.known(tensor)
+        leaf = known or gradients.alias_of(tensor)
+        if leaf is None:
+            return
+        if not leaf.grad_read:
+            gradients.take_back(leaf)
+        elif known is None:
+            # the leaf itself is not at hand, only an alias: judged at the next backward call
+            leaf.updated = self._session.frames.stack(frame)
+        else:
+            self.update(tensor, leaf, self._session.frames.stack(frame))
+
+    def update(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> None:
+        gradients = self._session.gradients
+        leaf.grad_read = False
+        owned = self._session.owned_by(tensor)
+        uses = gradients.move(tensor, leaf, stack) if owned else gradients.use([tensor], stack)
+        self._session.emit(Step(self._session.steps, "", id(leaf), stack, uses))
+
+
+class HandWritten(Observer):
+    """Sees reads of .grad and writes to leaves, which together are an update by hand, and gradients that are replaced."""
+
+    def __init__(self, session: Session, steps: Steps) -> None:
+        super().__init__(session)
+        self._steps = steps
+        #: the leaf whose .grad was read last, and where that gradient's values lie
+        self._last: tuple[Leaf, int] | None = None
+
+    def functions(self) -> Mapping[Any, Handler]:
+        grad: Any = Tensor.grad
+        return {
+            grad.__get__: self._read,
+            grad.__set__: self._set,
+            grad.__delete__: self._set,
+            **dict.fromkeys(_WRITES, self._write),
+            Tensor.mul_: self._fade,
+        }
+
+    def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
+        self.session.gradients.cleared(tensors)
+
+    def _set(self, call: TorchCall) -> None:
+        self.session.gradients.replaced(call.args[0], next(iter(call.args[1:]), None))
+
+    def _read(self, call: TorchCall) -> None:
+        leaf = self.session.gradients.known(call.args[0])
+        # `module.half()` takes gradients along, and uses none
+        if leaf is not None and call.frame.f_code.co_filename != _MODULE:
+            self.session.gradients.read(call.args[0], leaf)
+            plain = type(call.out) is Tensor and call.out.layout is torch.strided
+            self._last = (leaf, call.out.data_ptr()) if plain and leaf.used else None
+
+    def _fade(self, call: TorchCall) -> None:
+        """Of a gradient that was used a part is kept on purpose: it is a trace of the past, not a forgotten rest."""
+        target, user = call.args[0], self.session.frames.is_user(call.frame.f_code.co_filename)
+        if self._last is not None and user and type(target) is Tensor and target.layout is torch.strided:
+            leaf, where = self._last
+            if where == target.data_ptr():
+                leaf.clear()
+
+    def _write(self, call: TorchCall) -> None:
+        for tensor in tensors_in(call.args[:1]):
+            self._steps.written(tensor, call.frame)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def parameters(optimizer: Optimizer) -> Iterable[torch.Tensor]:
+    return (tensor for group in optimizer.param_groups for tensor in group["params"])

@@ -1,0 +1,1 @@
+"""Observers that each look for one kind of fault."""

@@ -1,0 +1,110 @@
+"""Counts the forward passes that come one after the other without a backward call: an evaluation without no_grad.
+
+What they leave behind is looked for by the `GrowthWatcher`, which is told of each such pass; that they are made for
+nothing is told of here, where the module was in evaluation mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from gradtrace.model.events import UnusedGraph
+from gradtrace.model.site import Stack
+from gradtrace.watcher.code import names
+from gradtrace.watcher.code.frames import MODULE_CALL
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.faults.growth import GrowthWatcher, History
+
+#: passes of one line in a row before anything is said of them
+_PASSES = 5
+#: nodes beyond what a training step makes, from which on passes are counted
+_NODES_MORE = 12
+#: rows of passes remembered until a backward call may run through them
+_ROWS = 64
+
+
+@dataclass(slots=True)
+class _Row:
+    """Passes of one line since the last backward call, as ranges of node numbers."""
+
+    stack: Stack
+    phase: int
+    kind: str = ""
+    evaluating: bool = True
+    starts: list[int] = field(default_factory=list)
+    histories: dict[str, History] = field(default_factory=dict)
+    end: int = 0
+
+
+class Evaluations(Observer):
+    def __init__(self, session: Session, growth: GrowthWatcher) -> None:
+        super().__init__(session)
+        self._growth = growth
+        self._rows: dict[Stack, _Row] = {}
+        #: rows long enough that no backward call ran through so far
+        self._long: list[_Row] = []
+        self._gate = session.beyond(_NODES_MORE)
+        session.wake(self._gate)
+
+    def woken(self) -> Handler:
+        return self._count
+
+    def _count(self, call: TorchCall) -> None:
+        self.session.wake(self._gate)
+        if call.after < self._gate:
+            return
+        frame = _outermost_module_call(call.frame)
+        if frame is None or frame.f_back is None:
+            return
+        stack = self.session.frames.stack(frame.f_back)
+        row = self._rows.setdefault(stack, _Row(stack, self.session.phase))
+        row.end = call.after
+        # a mark of ours on the running call, which nothing reads but a debugger that steps through torch
+        if frame.f_trace_lines:
+            frame.f_trace_lines = False
+            self._begin_pass(row, frame, call.before)
+
+    def _begin_pass(self, row: _Row, frame: FrameType, number: int) -> None:
+        if len(row.starts) <= _PASSES:
+            module = names.variables(frame).get("self")
+            row.kind = type(module).__name__
+            row.evaluating = row.evaluating and not getattr(module, "training", True)
+        row.starts.append(number)
+        if 1 < len(row.starts) <= 2 * _PASSES and frame.f_back is not None:
+            self._growth.look_between_passes(row.histories, frame.f_back, number, row.evaluating)
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        self._end_rows()
+        if self._long:
+            numbers = call.numbers()
+            self._long = [row for row in self._long if not any(row.starts[0] <= one < row.end for one in numbers)]
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        self._gate = self.session.beyond(_NODES_MORE)
+        self.session.wake(self._gate)
+
+    def _end_rows(self) -> None:
+        self._long += [row for row in self._rows.values() if row.evaluating and len(row.starts) >= _PASSES]
+        self._rows.clear()
+        del self._long[:-_ROWS]
+
+    def at_end(self) -> None:
+        self._end_rows()
+        for row in self._long if self.session.backward_calls else ():
+            if not self._growth.grew_in(row.phase):
+                nodes = (row.end - row.starts[0]) // len(row.starts)
+                self.session.emit(UnusedGraph(row.stack, row.kind, len(row.starts), nodes))
+
+
+def _outermost_module_call(frame: FrameType | None) -> FrameType | None:
+    found = None
+    while frame is not None:
+        if frame.f_code is MODULE_CALL:
+            found = frame
+        frame = frame.f_back
+    return found

@@ -1,0 +1,237 @@
+"""Looks, rarely, at what the user's variables hold of old graphs, and tells of what only ever grows.
+
+Nobody says when a graph is kept by mistake; but a list of losses, a running sum or a moving average holds more nodes at
+each look. Looks come at the first optimizer steps and then at ever longer distances, and, where no step is made, after
+every few hundred nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtrace.model.events import Growth, HooksGrew
+from gradtrace.model.site import Stack
+from gradtrace.watcher.code import names
+from gradtrace.watcher.code.frames import MODULE_CALL
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph import walk
+from gradtrace.watcher.pictures.snapshot import saved_tensors
+
+#: how deep objects are opened, nodes counted for one holder
+_DEPTH, _NODES = 6, 2_000
+#: looks in a row at which a holder must have grown: at steps, and between them
+_STEPS, _LOOKS = 6, 8
+#: and between forward passes that no backward call follows
+_PASSES = 4
+#: the first so many steps are all looked at
+_EARLY = 12
+#: nodes made between two looks where no step is made
+_NODES_APART = 50
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+@dataclass(slots=True)
+class _Look:
+    """What one holder held at one look. Holds nodes: not to be kept."""
+
+    tensors: int = 0
+    newest: int = -1
+    #: the nodes below, and the old ones among them
+    seen: set[Any] = field(default_factory=set)
+    nodes: set[Any] = field(default_factory=set)
+
+    def add(self, root: Any, start: int) -> None:
+        self.tensors += 1
+        self.newest = max(self.newest, root._sequence_nr())
+        waiting = [root]
+        while waiting and len(self.seen) < walk.LIMIT and len(self.nodes) < _NODES:
+            node = waiting.pop()
+            if node in self.seen or type(node) is walk.ACCUMULATE:
+                continue
+            self.seen.add(node)
+            if node._sequence_nr() < start:
+                self.nodes.add(node)
+            waiting += [child for child, _ in node.next_functions if child is not None]
+
+
+class History:
+    """How a holder grew, look by look: numbers only."""
+
+    __slots__ = ("nodes", "rises", "told")
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.rises = 0
+        self.told = False
+
+    def add(self, nodes: int) -> None:
+        self.rises = self.rises + 1 if nodes > self.nodes else 0
+        self.nodes = nodes
+
+
+class GrowthWatcher(Observer):
+    """Holders are known by their names with the element numbers left out, tensors by nothing: none is kept."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._at_steps: dict[str, History] = {}
+        self._between: dict[str, History] = {}
+        self._pending: dict[str, Growth] = {}
+        #: of each pending one: the numbers of the nodes held, and when it grew
+        self._numbers: dict[str, set[int]] = {}
+        self._phases: dict[str, int] = {}
+        #: those that are forgotten if training goes on
+        self._doubtful: set[str] = set()
+        self._hooks: dict[tuple[str, str], History] = {}
+        self._next_step = 1
+        self._next_node = session.beyond(_NODES_APART)
+        session.wake(self._next_node)
+        self._last_step_number = 0
+
+    def woken(self) -> Handler:
+        return self._count
+
+    def _count(self, call: TorchCall) -> None:
+        if call.after >= self._next_node:
+            self._next_node = call.after + max(_NODES_APART, (call.after - self.session.phase) // 4)
+            self._look_between(call)
+        self.session.wake(self._next_node)
+
+    def _look_between(self, call: TorchCall) -> None:
+        frame = _outside_modules(call.frame)
+        with torch._C.DisableTorchFunction():
+            self._compare(self._between, _LOOKS, frame, call.before)
+
+    def look_between_passes(
+        self, histories: dict[str, History], frame: FrameType, number: int, evaluating: bool
+    ) -> None:
+        """A forward pass begins, with node `number`, and no backward call has come since the last one of this line."""
+        for holder in self._compare(histories, _PASSES, frame, number):
+            # what is gathered in training may be detached later, as the old log-probabilities of PPO are
+            if not evaluating and "[]" in holder:
+                self._doubtful.add(holder)
+
+    def grew_in(self, phase: int) -> bool:
+        """Whether something grew between the backward call that ended at node `phase` and the next one."""
+        return phase in (self._phases[holder] for holder in self._pending)
+
+    def _compare(self, histories: dict[str, History], enough: int, frame: FrameType, start: int) -> list[str]:
+        """The holders that have grown often enough."""
+        grown = []
+        for holder, look in self._look(frame, start).items():
+            history = histories.setdefault(holder, History())
+            history.add(len(look.nodes))
+            if history.rises >= enough:
+                self._wait(holder, look, self._growth(holder, look, frame, 0))
+                grown.append(holder)
+        return grown
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Any) -> None:
+        """What is backpropagated was no leak: it waited for this call."""
+        self._between.clear()
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        # a forward pass as long as those before it is nothing new
+        self._next_node = self.session.beyond(_NODES_APART)
+        self.session.wake(self._next_node)
+        if self._pending and not call.whole:
+            self._pending.clear()  # how far down it ran is not known
+        elif self._pending:
+            run_through = call.numbers()
+            for holder in list(self._pending):
+                if holder in self._doubtful or not self._numbers[holder].isdisjoint(run_through):
+                    del self._pending[holder]
+                    self._at_steps.pop(holder, None)
+
+    def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
+        step, start = self.session.steps, self._last_step_number
+        self._last_step_number = self.session.sequence()
+        if step < self._next_step:
+            return
+        self._next_step = step + 1 if step < _EARLY else step * 5 // 4
+        frame = self.session.running_frame()
+        for holder, look in self._look(frame, start).items():
+            self._at_step(holder, look, frame)
+
+    def _at_step(self, holder: str, look: _Look, frame: FrameType) -> None:
+        history = self._at_steps.setdefault(holder, History())
+        if history.told:
+            return
+        before = history.nodes
+        history.add(len(look.nodes))
+        if history.rises >= _STEPS:
+            history.told = True
+            growth = self._growth(holder, look, frame, len(look.nodes) - before)
+            if any(walk.mark_of(node) for node in look.nodes):
+                self.session.emit(growth)
+            else:  # none was run through so far: it may wait for the end of an episode
+                self._wait(holder, look, growth)
+
+    def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
+        self._pending[holder] = growth
+        self._numbers[holder] = {node._sequence_nr() for node in look.seen}
+        self._phases[holder] = self.session.phase
+        self._doubtful.discard(holder)
+
+    def _look(self, frame: FrameType, start: int) -> dict[str, _Look]:
+        """What each holder has of nodes made before number `start`."""
+        found: dict[str, _Look] = {}
+        seen: set[int] = set()
+        for name, value in names.everything(frame, self.session.frames, _DEPTH):
+            if isinstance(value, torch.nn.Module):
+                self._hooks_of(name, value, frame)
+            elif id(value) not in seen:
+                seen.add(id(value))
+                node = _node(value)
+                if node is not None:
+                    found.setdefault(re.sub(r"\[\d+\]", "[]", name), _Look()).add(node, start)
+        return {holder: look for holder, look in found.items() if look.nodes}
+
+    def _hooks_of(self, name: str, module: torch.nn.Module, frame: FrameType) -> None:
+        for kind in _HOOKS:
+            count = len(vars(module).get(kind) or ())
+            if not count:
+                continue
+            history = self._hooks.setdefault((name, kind), History())
+            history.add(count)
+            if history.rises >= _STEPS and not history.told:
+                history.told = True
+                registering = kind.strip("_").removesuffix("s").replace("backward", "full_backward")
+                self.session.emit(HooksGrew(name, f"register_{registering}", count, (), self._files(frame)))
+
+    def _growth(self, holder: str, look: _Look, frame: FrameType, per_step: int) -> Growth:
+        held = sum(saved.bytes for node in look.nodes for saved in saved_tensors(node)[0])
+        made = self.session.trail.find(look.newest)
+        return Growth(holder, self._files(frame), look.tensors, len(look.nodes), held, per_step, made)
+
+    def _files(self, frame: FrameType) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(site.path for site in self.session.frames.stack(frame)))
+
+    def at_end(self) -> None:
+        for growth in self._pending.values():
+            self.session.emit(growth)
+
+
+def _node(tensor: torch.Tensor) -> Any:
+    try:
+        return tensor.grad_fn if tensor.requires_grad else None
+    except RuntimeError:  # a view made under no_grad, whose base was written to afterwards
+        return None
+
+
+def _outside_modules(frame: FrameType) -> FrameType:
+    """The frame that called the outermost module: what a forward holds in its own variables, it drops when it
+    returns."""
+    at: FrameType | None = frame
+    while at is not None:
+        if at.f_code is MODULE_CALL and at.f_back is not None:
+            frame = at.f_back
+        at = at.f_back
+    return frame

@@ -1,0 +1,283 @@
+"""Sees writes that torch's version counter does not: through `.data`, and by NumPy to memory that a tensor shares.
+
+Whether such a write did harm is looked at when a backward call is about to run through a node that was made before the
+write: only then are saved tensors looked at, and only if there were such writes.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional
+
+from gradtrace.model.events import Overwritten
+from gradtrace.model.site import Stack
+from gradtrace.watcher.code import names
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph import sample, saved
+
+Tensor = torch.Tensor
+
+#: writes, readings of foreign memory and tensors with known values that are remembered
+_WRITES = 1_024
+_READINGS = 512
+_VALUES = 1_024
+#: aliases remembered before the dead among them are forgotten
+_ALIASES = 1_024
+#: calls without a tensor in foreign memory after which none is expected
+_FRUITLESS = 20_000
+#: nodes to which only the sign of what they saved matters, and names of what training does not read
+_BY_SIGN = {"ReluBackward0"}
+_STATISTICS = {"running_mean", "running_var"}
+
+_SAVING = (
+    *"linear conv1d conv2d conv3d embedding embedding_bag bilinear scaled_dot_product_attention".split(),
+    *"mse_loss l1_loss smooth_l1_loss huber_loss cross_entropy nll_loss binary_cross_entropy".split(),
+    *"binary_cross_entropy_with_logits kl_div layer_norm batch_norm group_norm instance_norm".split(),
+    *"matmul __matmul__ __rmatmul__ mm bmm mv dot addmm baddbmm einsum outer mul multiply div pow".split(),
+    *"__mul__ __rmul__ __truediv__ __pow__ where lstm gru rnn_tanh rnn_relu".split(),
+)
+
+
+class _Alias(NamedTuple):
+    """A tensor that `.data` gave: it shares memory with its owner, but not the version counter."""
+
+    tensor: weakref.ref[Tensor]
+    owner: int
+
+
+class _Write(NamedTuple):
+    """A write through an alias. Nodes from `number` on were made later."""
+
+    memory: int
+    span: tuple[int, int]
+    number: int
+    values: Tensor
+    before: Tensor
+    stack: Stack
+    alias: weakref.ref[Tensor] | None
+
+    def hit(self, tensor: Tensor) -> bool:
+        """Whether it changed a saved tensor that has a version counter of its own."""
+        alias = self.alias() if self.alias is not None else None
+        if alias is not None and (tensor is alias or tensor._base is alias):
+            return False
+        start, end = saved.span(tensor)
+        return start < self.span[1] and self.span[0] < end and sample.differ(self.before, self.values)
+
+
+class _Reading(NamedTuple):
+    """Nodes `before` to `after - 1` took in a tensor whose memory is not torch's own, with these values."""
+
+    before: int
+    after: int
+    memory: int
+    geometry: tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
+    values: Tensor
+
+    def now(self, tensor: Tensor) -> Tensor:
+        """The values that lie there now; `tensor` is one that still holds the memory."""
+        dtype, *where = self.geometry
+        return sample.take(torch.empty(0, dtype=dtype).set_(tensor.untyped_storage(), *where))
+
+
+class HiddenWrites(Observer):
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._aliases: dict[int, _Alias] = {}
+        #: values of aliases and of their owners when they were last at hand, by identity
+        self._values: OrderedDict[int, Tensor] = OrderedDict()
+        self._writes: deque[_Write] = deque(maxlen=_WRITES)
+        self._readings: deque[_Reading] = deque(maxlen=_READINGS)
+        #: memory handed out by `.numpy()`
+        self._lent: deque[int] = deque(maxlen=_READINGS)
+        self._fruitless = 0
+
+    def functions(self) -> Mapping[Any, Handler]:
+        data: Any = Tensor.data
+        return {
+            data.__get__: self._read_data,
+            data.__set__: self._set_data,
+            **dict.fromkeys((Tensor.numpy, Tensor.__array__), self._lend),
+            **dict.fromkeys(_saving(), self._take_in),
+        }
+
+    def _read_data(self, call: TorchCall) -> None:
+        alias, owner = call.out, call.args[0]
+        if not saved.memory(alias):
+            return
+        if len(self._aliases) >= _ALIASES:
+            self._aliases = {key: value for key, value in self._aliases.items() if value.tensor() is not None}
+        if len(self._aliases) < 4 * _ALIASES:
+            self._aliases[id(alias)] = _Alias(weakref.ref(alias), id(owner))
+            self._learn(sample.take(alias), id(alias), id(owner))
+
+    def _learn(self, values: Tensor, *keys: int) -> None:
+        for key in keys:
+            self._values[key] = values
+            self._values.move_to_end(key)
+        while len(self._values) > _VALUES:
+            self._values.popitem(last=False)
+
+    def _alias(self, tensor: Tensor) -> tuple[Tensor, _Alias] | None:
+        """The alias that a tensor is, or is a view of."""
+        for one in (tensor, tensor._base):
+            known = self._aliases.get(id(one))
+            if one is not None and known is not None and known.tensor() is one:
+                return one, known
+        return None
+
+    def took(self, tensor: Tensor, call: TorchCall, stack: Stack) -> bool:
+        """Whether this write to `tensor` is hidden; it is noted then."""
+        found = self._alias(tensor) if self._aliases else None
+        if found is None:
+            return False
+        alias, known = found
+        written = _part(tensor, call)
+        self._record(alias, written, (id(alias), known.owner), call.after, stack, known.tensor)
+        return True
+
+    def _set_data(self, call: TorchCall) -> None:
+        owner, given = call.args[:2]
+        known = self._aliases.get(id(given))
+        same = known is not None and known.owner == id(owner) and known.tensor() is given
+        # `w.data -= x` writes first and then sets what is there already
+        if not same and saved.memory(owner):
+            self._record(owner, owner, (id(owner),), call.after, self.session.frames.stack(call.frame))
+
+    def _record(
+        self,
+        whole: Tensor,
+        written: Tensor,
+        keys: tuple[int, ...],
+        number: int,
+        stack: Stack,
+        alias: weakref.ref[Tensor] | None = None,
+    ) -> None:
+        before = self._values.get(keys[0])
+        values = sample.take(whole)
+        self._learn(values, *keys)
+        # where nothing is known of the values before, nothing can be said
+        if before is not None and written.numel():
+            memory, span = saved.memory(whole), saved.span(written)
+            self._writes.append(_Write(memory, span, number, values, before, stack, alias))
+
+    def _lend(self, call: TorchCall) -> None:
+        memory = saved.memory(call.args[0])
+        if memory and memory not in self._lent:
+            self._lent.append(memory)
+
+    def _take_in(self, call: TorchCall) -> None:
+        if call.after == call.before or self._fruitless > _FRUITLESS:
+            return
+        self._fruitless += 1
+        for tensor in call.args:
+            if type(tensor) is Tensor and not tensor.requires_grad and self._is_foreign(tensor):
+                self._fruitless = 0
+                geometry = tensor.dtype, int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())
+                reading = _Reading(call.before, call.after, saved.memory(tensor), geometry, sample.take(tensor))
+                self._readings.append(reading)
+
+    def _is_foreign(self, tensor: Tensor) -> bool:
+        if not tensor.is_cpu or tensor.layout is not torch.strided or tensor.is_nested:
+            return False
+        own = tensor.untyped_storage().resizable()
+        return (not own and saved.memory(tensor) > 0) or (bool(self._lent) and saved.memory(tensor) in self._lent)
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if self._writes:
+            self._look_for_writes(call, frame)
+        if self._readings:
+            self._look_at_foreign(call, frame)
+
+    def _look_for_writes(self, call: BackwardCall, frame: FrameType) -> None:
+        newest = self._writes[-1].number
+        older = [node for node in call.nodes if node._sequence_nr() < newest]
+        if not older:
+            return
+        by_memory: defaultdict[int, list[_Write]] = defaultdict(list)
+        for write in self._writes:
+            by_memory[write.memory].append(write)
+        told: set[Stack] = set()
+        for node, name, tensor in _saved(older):
+            since = [one for one in by_memory.get(saved.memory(tensor), ()) if one.number > node._sequence_nr()]
+            hits = [one for one in since if one.hit(tensor)]
+            # a perturbation that was taken back does no harm
+            if hits and hits[0].stack not in told and sample.differ(since[0].before, since[-1].values):
+                told.add(hits[0].stack)
+                self._tell(".data", hits[0].stack, len(hits), (node, name, tensor), call, frame)
+
+    def _look_at_foreign(self, call: BackwardCall, frame: FrameType) -> None:
+        of_node = {number: one for one in self._readings for number in range(one.before, one.after)}
+        seen = [node for node in call.nodes if node._sequence_nr() in of_node]
+        for node, name, tensor in _saved(seen):
+            reading = of_node[node._sequence_nr()]
+            if reading.memory == saved.memory(tensor) and sample.differ(reading.values, reading.now(tensor)):
+                self._tell("numpy", (), 0, (node, name, tensor), call, frame)
+                break
+        if seen and not call.retain:
+            done = {id(of_node[node._sequence_nr()]) for node in seen}
+            self._readings = deque((one for one in self._readings if id(one) not in done), maxlen=_READINGS)
+
+    def _tell(
+        self,
+        how: str,
+        written: Stack,
+        writes: int,
+        hit: tuple[Any, str, Tensor],
+        call: BackwardCall,
+        frame: FrameType,
+    ) -> None:
+        node, name, tensor = hit
+        memory = saved.memory(tensor)
+        named = names.tensors(frame, self.session.frames)
+        self.session.emit(
+            Overwritten(
+                how=how,
+                written=written,
+                writes=writes,
+                op=type(node).__name__,
+                saved=name,
+                built=self.session.trail.find(node._sequence_nr()),
+                name=next((known for known, one in named if saved.memory(one) == memory), ""),
+                shape=tuple(tensor.shape),
+                stack=call.stack,
+                root=call.root,
+                files=self._files() if how == "numpy" else (),
+            )
+        )
+
+    def _files(self) -> tuple[str, ...]:
+        """The user's modules."""
+        paths = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        return tuple(sorted({path for path in paths if path and self.session.frames.is_user(path)}))
+
+
+def _saved(nodes: Sequence[Any]) -> Iterator[tuple[Any, str, Tensor]]:
+    """What harm can come to: nodes with what they saved."""
+    for node in nodes:
+        if type(node).__name__ not in _BY_SIGN:
+            yield from ((node, name, tensor) for name, tensor in saved.tensors(node) if name not in _STATISTICS)
+
+
+def _part(tensor: Tensor, call: TorchCall) -> Tensor:
+    """The part of a tensor that the call wrote to, as far as an index tells."""
+    if call.func is not Tensor.__setitem__:
+        return tensor
+    index = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
+    basic = all(one is None or one is Ellipsis or type(one) in (int, slice) for one in index)
+    return tensor[index] if basic else tensor
+
+
+def _saving() -> set[Any]:
+    """Functions that save what is given to them."""
+    homes = (Tensor, torch, torch.nn.functional, torch._C._nn, torch._VF)
+    return {getattr(home, name) for home in homes for name in _SAVING if hasattr(home, name)}

@@ -1,0 +1,302 @@
+"""Looks at what goes into a loss: outputs of softmax where scores belong, and shapes that pair samples wrongly.
+
+What is suspicious is told of when a backward call runs through it: a number that is merely printed trains nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
+from types import FrameType
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from gradtrace.model.events import Broadcast, DoubleSoftmax, Event
+from gradtrace.source import syntax
+from gradtrace.watcher.code.construction import only_in_sequential
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.graph import saved
+from gradtrace.watcher.graph.walk import ACCUMULATE, VIEWS
+
+Tensor = torch.Tensor
+
+#: take scores, and put softmax or sigmoid to them themselves
+_OF_SCORES = {
+    F.cross_entropy: "softmax",
+    F.multilabel_soft_margin_loss: "sigmoid",
+    F.binary_cross_entropy_with_logits: "sigmoid",
+}
+_SOFTMAX = (
+    *(F.softmax, torch.softmax, Tensor.softmax),
+    *(F.log_softmax, torch.log_softmax, Tensor.log_softmax),
+)
+#: what a distribution normalizes scores with
+_NORMALIZING = (torch.logsumexp, Tensor.logsumexp)
+_CATEGORICAL = os.path.join("torch", "distributions", "categorical.py")
+#: take logarithms of probabilities
+_OF_LOGARITHMS = (F.nll_loss, F.kl_div, F.ctc_loss)
+#: take probabilities
+_OF_PROBABILITIES = (F.binary_cross_entropy,)
+#: compare elements, and broadcast
+_COMPARING = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
+_PRODUCTS = (Tensor.mul, torch.mul)
+_DIFFERENCES = (Tensor.sub, torch.sub, *_PRODUCTS)
+
+_NAMES = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "LogSoftmaxBackward0": "log_softmax"}
+_MODULES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftmax"}
+#: do to each element the same
+_POINTWISE = frozenset(
+    name + "Backward" + str(number)
+    for name in (
+        "Abs Add Clamp ClampMin Cosh Div Exp Expm1 Log Log1P LogSigmoid Maximum Minimum Mul Neg Pow Relu Rsub Sigmoid "
+        "Softplus Sqrt Square Sub Tanh ToCopy Where"
+    ).split()
+    for number in range(4)
+)
+#: of these, what makes the mean of all pairs the product of two means
+_LINEAR = frozenset({"MulBackward0", "DivBackward0", "NegBackward0", "ToCopyBackward0"})
+_REDUCING = ("MeanBackward0", "SumBackward0")
+#: make one score of the probabilities of several
+_AVERAGES = ("MeanBackward0", "MeanBackward1")
+_SCALES = ("MulBackward0", "DivBackward0")
+_SEVERAL = ("StackBackward0", "CatBackward0")
+#: suspicions waiting for a backward call; views passed on the way to the operation behind them
+_MOST, _DEEP = 64, 16
+
+
+class Losses(Observer):
+    """Suspicions by the number of the node that the call made."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(session)
+        self._waiting: dict[int, Event] = {}
+        #: those that are meant unless what comes of them is a plain mean
+        self._kept: set[int] = set()
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {
+            **dict.fromkeys(_OF_SCORES, self._of_scores),
+            **dict.fromkeys(_NORMALIZING, self._normalizes),
+            **dict.fromkeys(_SOFTMAX, self._again),
+            **dict.fromkeys(_OF_LOGARITHMS, self._of_logarithms),
+            **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
+            **dict.fromkeys(_COMPARING, self._compares),
+            **dict.fromkeys(_DIFFERENCES, self._combines),
+        }
+
+    def _of_scores(self, call: TorchCall) -> None:
+        node = _past_mixing(_behind(call))
+        first = _NAMES.get(type(node).__name__)
+        if first is not None:
+            self._doubled(call, node, first, _OF_SCORES[call.func])
+
+    def _again(self, call: TorchCall) -> None:
+        """Softmax of softmax, along the same dimension."""
+        node, own = _behind(call), call.out.grad_fn
+        if type(own).__name__ == "LogSoftmaxBackward0":  # of a loss; what lies between may sharpen attention
+            node = _past_mixing(node)
+        if type(node).__name__ == "SoftmaxBackward0" and node._saved_dim == own._saved_dim:
+            self._doubled(call, node, "softmax", "softmax")
+
+    def _normalizes(self, call: TorchCall) -> None:
+        """`Categorical(logits=probabilities)`: softmax of softmax."""
+        node = _behind(call)
+        if type(node).__name__ == "SoftmaxBackward0" and call.frame.f_code.co_filename.endswith(_CATEGORICAL):
+            self._doubled(call, node, "softmax", "softmax")
+
+    def _of_logarithms(self, call: TorchCall) -> None:
+        """Softmax of softmax, its logarithm taken; or no logarithm at all."""
+        node = _behind(call)
+        if type(node).__name__ == "SoftmaxBackward0":
+            self._doubled(call, node, "softmax", "logarithm")
+        elif type(node).__name__ == "LogSoftmaxBackward0":
+            inner = _past_views(node.next_functions[0][0])
+            if type(inner).__name__ in ("SoftmaxBackward0", "SigmoidBackward0"):
+                self._doubled(call, inner, _NAMES[type(inner).__name__], "softmax")
+
+    def _of_probabilities(self, call: TorchCall) -> None:
+        node = _behind(call)
+        if type(node).__name__ != "SigmoidBackward0":
+            return
+        inner = _past_views(node.next_functions[0][0])
+        if type(inner).__name__ in ("SoftmaxBackward0", "SigmoidBackward0"):
+            self._doubled(call, inner, _NAMES[type(inner).__name__], "sigmoid")
+
+    def _doubled(self, call: TorchCall, node: Any, first: str, second: str) -> None:
+        made = self.session.trail.find(node._sequence_nr())
+        stack, loss = self.session.frames.stack(call.frame), call.func.__name__
+        module = None
+        if made and first not in syntax.line_text(*made[0].place).lower():
+            module = only_in_sequential(_MODULES[first], call.frame, self.session.frames)
+        self._suspect(call, DoubleSoftmax(first, second, loss, made, stack, module))
+
+    def _suspect(self, call: TorchCall, event: Event) -> None:
+        if len(self._waiting) >= _MOST:
+            self._waiting.pop(next(iter(self._waiting)))
+        # the last node that the call made is that of its result
+        self._waiting[call.after - 1] = event
+
+    def _compares(self, call: TorchCall) -> None:
+        if call.after == call.before:
+            return
+        one, other = _first_two(call, "target")
+        if one is not None and other is not None and _misaligned(one, other):
+            reduced = call.kwargs.get("reduction", "mean") != "none"
+            if reduced or not (_reshaped(one) or _reshaped(other)):
+                self._crossed(call, one, other, reduced)
+
+    def _combines(self, call: TorchCall) -> None:
+        """Only the shape [n, 1] with [n]: anything else may be meant."""
+        if call.after == call.before or len(call.args) != 2:
+            return
+        one, other = call.args
+        if type(one) is not Tensor or type(other) is not Tensor or one.dim() + other.dim() != 3:
+            return
+        with torch._C.DisableTorchFunction():
+            if not _misaligned(one, other) or _same_memory(one, other):
+                return
+            meant = _reshaped(one) or _reshaped(other)
+            if not meant or (call.func in _PRODUCTS and (_keeps_dim(one) or _keeps_dim(other))):
+                self._crossed(call, one, other, False)
+                self._kept |= {call.after - 1} if meant else set()
+
+    def _crossed(self, call: TorchCall, one: Tensor, other: Tensor, reduced: bool) -> None:
+        shape = _broadcast(one, other)
+        name = call.func.__name__
+        stack = self.session.frames.stack(call.frame)
+        self._suspect(call, Broadcast(name, tuple(one.shape), tuple(other.shape), shape, reduced, stack))
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if not self._waiting:
+            return
+        waiting, self._waiting = self._waiting, {}
+        kept, self._kept = self._kept, set()
+        nodes = {node._sequence_nr(): node for node in call.nodes}
+        for number, event in waiting.items():
+            if number not in nodes:
+                self._waiting[number] = event
+                self._kept |= {number} & kept
+                continue
+            between = _LINEAR if number in kept else _POINTWISE
+            if not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes, between):
+                self.session.emit(event)
+
+
+def _first_two(call: TorchCall, second: str) -> tuple[Tensor | None, Tensor | None]:
+    given = (*call.args[:2], *(call.kwargs[name] for name in ("input", second) if name in call.kwargs))
+    tensors = [tensor for tensor in given if isinstance(tensor, Tensor)]
+    return (tensors[0], tensors[1]) if len(tensors) == 2 else (None, None)
+
+
+def _behind(call: TorchCall) -> Any:
+    """The operation, past views, that made what goes into a loss; None where that has no graph."""
+    if call.after == call.before:
+        return None
+    tensor = call.args[0] if call.args else call.kwargs.get("input")
+    return _past_views(tensor.grad_fn) if isinstance(tensor, Tensor) else None
+
+
+def _past_views(node: Any) -> Any:
+    for _ in range(_DEEP):
+        if type(node).__name__ not in VIEWS and type(node).__name__ not in ("CloneBackward0", "ToCopyBackward0"):
+            break
+        node = node.next_functions[0][0]
+    return node
+
+
+def _past_mixing(node: Any) -> Any:
+    """The operation that made probabilities, past the mean of several and a factor of one at most: they stay such."""
+    for _ in range(_DEEP):
+        node = _past_views(node)
+        kind = type(node).__name__
+        if kind in _AVERAGES or (kind in _SCALES and _shrinks(node)):
+            node = node.next_functions[0][0]
+        elif kind in _SEVERAL:
+            parts = [_past_mixing(child) for child, _ in node.next_functions]
+            return parts[0] if len({type(part) for part in parts}) == 1 else node
+        else:
+            break
+    return node
+
+
+def _shrinks(node: Any) -> bool:
+    """Whether one number, between -1 and 1, scales everything."""
+    number = dict(saved.tensors(node)).get("other")
+    if number is None or number.dim() or node.next_functions[1][0] is not None or not number:
+        return False
+    return abs(number.item() if type(node).__name__ == "MulBackward0" else 1 / number.item()) <= 1
+
+
+def _misaligned(one: Tensor, other: Tensor) -> bool:
+    """The same sizes but for dimensions of size one, and yet each is broadcast against the other."""
+    if one.dim() == other.dim() or one.numel() != other.numel():
+        return False
+    if [size for size in one.shape if size != 1] != [size for size in other.shape if size != 1]:
+        return False
+    return math.prod(_broadcast(one, other)) > one.numel()
+
+
+def _broadcast(one: Tensor, other: Tensor) -> tuple[int, ...]:
+    """The shape that an operation on both gives. Not by torch.broadcast_shapes, which imports sympy."""
+    sizes = zip_longest(reversed(one.shape), reversed(other.shape), fillvalue=1)
+    return tuple(right if left == 1 else left for left, right in sizes)[::-1]
+
+
+def _reshaped(tensor: Tensor) -> bool:
+    """Given its dimension of size one on purpose: by unsqueeze, an index of None, a view, or keepdim."""
+    if tensor.dim() == 1:
+        return False
+    base = tensor._base
+    if base is not None and base.dim() < tensor.dim():
+        return True
+    node = tensor.grad_fn
+    return type(node).__name__ in VIEWS or _keeps_dim(tensor)
+
+
+def _keeps_dim(tensor: Tensor) -> bool:
+    return bool(getattr(tensor.grad_fn, "_saved_keepdim", False))
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
+
+
+def _takes_pairs(node: Any) -> bool:
+    """Whether data of the full shape, a weight for each pair, goes in as well: then pairs are meant."""
+    inputs = node.next_functions
+    if len(inputs) != 2 or all(child is not None for child, _ in inputs):
+        return False
+    values = dict(saved.tensors(node))
+    data = values.get("other" if inputs[1][0] is None else "self")
+    return data is not None and data.dim() > 1 and 1 not in data.shape
+
+
+def _joins(node: Any) -> bool:
+    """Whether more than one of its inputs has a graph."""
+    return sum(child is not None for child, _ in node.next_functions) > 1
+
+
+def _summed_up(node: Any, nodes: Sequence[Any], between: frozenset[str]) -> bool:
+    """Whether all that becomes of a node's output is one number: a mean or sum over everything, with nothing but these
+    operations, on each element alone, up to there."""
+    users: dict[Any, list[Any]] = {}
+    for one in nodes:
+        for child, _ in one.next_functions:
+            if child is not None and type(child) is not ACCUMULATE:
+                users.setdefault(child, []).append(one)
+    seen, waiting, reduced = {node}, [node], False
+    while waiting:
+        for user in users.get(waiting.pop(), ()):
+            if type(user).__name__ in _REDUCING:
+                reduced = True
+            elif type(user).__name__ not in between or _takes_pairs(user) or (between is _LINEAR and _joins(user)):
+                return False
+            elif user not in seen:
+                seen.add(user)
+                waiting.append(user)
+    return reduced

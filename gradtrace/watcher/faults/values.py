@@ -1,0 +1,333 @@
+"""Where gradients become NaN or infinite: looks at the gradients while a backward call runs through its nodes.
+
+All nodes are looked at in the first calls of a line and then ever more rarely; in between only those where it happens
+(logarithms, roots, quotients ...). What is born here may be harmless, since a mask or a ReLU removes it again: it
+counts once it has come down to a leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtrace.model.events import NonFinite
+from gradtrace.model.site import Stack
+from gradtrace.watcher.code import function_source
+from gradtrace.watcher.core import compiled
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.faults import flaws
+from gradtrace.watcher.graph import saved
+from gradtrace.watcher.graph.walk import ACCUMULATE
+
+#: so many calls of a line are looked at whole before that becomes rare
+_FIRST = 3
+#: nodes looked at in every call, births examined in one call, and nodes searched for where a value comes from
+_MOST, _BIRTHS, _SEARCH = 128, 32, 400
+#: the input of the node that a saved tensor is
+_INPUT = {"self": 0, "other": 1, "exponent": 1, "input": 0, "tensor1": 1, "tensor2": 2, "mat2": -1, "batch2": -1}
+#: puts a number of the user's own choice in place of values
+_FILLS = frozenset({"MaskedFillBackward0", "MaskedFillBackward1", "MaskedScatterBackward0", "FillBackward0"})
+
+
+@dataclass(slots=True)
+class _Cause:
+    """The operation to blame, by the number of its node."""
+
+    op: str
+    kind: str
+    number: int
+    #: of a custom Function
+    backward: Stack = ()
+
+
+@dataclass(slots=True)
+class _Birth:
+    """A node that got finite gradients and gave on others. Holds a node: for one call only."""
+
+    node: Any
+    #: the inputs whose gradients are not finite
+    edges: tuple[int, ...]
+    cause: _Cause
+
+
+@dataclass(slots=True)
+class _Run:
+    """What was seen in one call."""
+
+    nodes: Sequence[Any]
+    handles: list[Any] = field(default_factory=list)
+    births: list[_Birth] = field(default_factory=list)
+    #: by node: the inputs whose gradients are not finite
+    bad: dict[Any, tuple[int, ...]] = field(default_factory=dict)
+    watched: set[Any] = field(default_factory=set)
+    #: the value that backward is called on is not finite itself, and what made it so
+    lost: bool = False
+    made_lost: _Cause | None = None
+
+
+class Values(Observer):
+    """Counts by the lines of backward calls. What is found waits until it is known whether a GradScaler sees to it."""
+
+    def __init__(self, session: Any) -> None:
+        super().__init__(session)
+        self._calls: dict[tuple[str, int], int] = {}
+        self._run: _Run | None = None
+        self._pending: list[NonFinite] = []
+        self._scaled = False
+        self._ruined = False
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {torch._amp_foreach_non_finite_check_and_unscale_: self._unscales}
+
+    def _unscales(self, call: TorchCall) -> None:
+        self._scaled = True
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        self._flush()
+        self._run = None
+        if _left_alone() or not call.nodes or not call.stack:
+            return
+        place = call.stack[0].place
+        count = self._calls[place] = self._calls.get(place, 0) + 1
+        often = count <= _FIRST or count & (count - 1) == 0
+        tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
+        if not often and not all(tensor.is_cpu for tensor in tensors):  # there, each look waits for the device
+            return
+        lost = not all(map(flaws.finite, tensors))
+        if not (often or lost or flaws.Risk.OWN in map(flaws.risk, call.kinds)):
+            return
+        run = _Run(call.nodes, lost=lost)
+        if lost:
+            with torch.no_grad():
+                run.made_lost = None if self._is_ruined(call) else _source_of_value(call.nodes)
+        self._run = run
+        self._listen(run, often or lost)
+
+    def _is_ruined(self, call: BackwardCall) -> bool:
+        """Whether leaves are NaN or beyond all measure themselves: what follows from that is no news."""
+        self._ruined = self._ruined or not all(flaws.finite(leaf) and not flaws.is_huge(leaf) for leaf in call.leaves)
+        return self._ruined
+
+    def _listen(self, run: _Run, whole: bool) -> None:
+        nodes = run.nodes
+        for index in range(len(nodes)) if whole else _risky(nodes)[:_MOST]:
+            run.watched.add(nodes[index])
+            # by number: a node that holds itself would never be freed
+            run.handles.append(nodes[index].register_hook(partial(self._pass, index)))
+
+    @compiled.ours
+    def _pass(self, index: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        self.session.guarded(self._look, index, inputs, outputs)
+
+    def _look(self, index: int, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        run = self._run
+        if run is None:
+            return
+        with torch.no_grad():
+            edges = tuple(k for k, grad in enumerate(inputs) if grad is not None and not flaws.finite(grad))
+            if not edges:
+                return
+            node = run.nodes[index]
+            run.bad[node] = edges
+            if len(run.births) < _BIRTHS and all(grad is None or flaws.finite(grad) for grad in outputs):
+                run.births.append(_Birth(node, edges, _cause(node, inputs, outputs, edges)))
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        run, self._run = self._run, None
+        if run is None:
+            return
+        for handle in run.handles:
+            handle.remove()
+        if error is None and not self._ruined and (run.births or run.lost):
+            with torch.no_grad():
+                self._judge(call, run)
+        run.nodes = ()
+
+    def _judge(self, call: BackwardCall, run: _Run) -> None:
+        leaves = {id(leaf): leaf for leaf in call.leaves}
+        told: set[Stack] = set()
+        for birth in run.births:
+            cause = run.made_lost or birth.cause
+            if run.lost and run.made_lost is None and cause.kind in ("inf", "unknown"):
+                cause = replace(cause, kind="overflow")
+            made = self.session.trail.find(cause.number)
+            if made in told:
+                continue
+            hit = _reached(birth, run, leaves)
+            if hit and not self._is_ruined(call):
+                told.add(made)
+                self._tell(call, run, cause, birth, hit)
+
+    def _tell(
+        self, call: BackwardCall, run: _Run, cause: _Cause, birth: _Birth | None, hit: list[torch.Tensor]
+    ) -> None:
+        if not hit:
+            return
+        find = self.session.trail.find
+        known = [self.session.gradients.known(leaf) for leaf in hit]
+        names = tuple(leaf.name for leaf in known if leaf is not None)
+        grads = [leaf.grad for leaf in hit if leaf.grad is not None]
+        self._pending.append(
+            NonFinite(
+                stack=call.stack,
+                root=call.root,
+                request="backward" if call.accumulates else "grad",
+                value="NaN" if not grads or any(flaws.has_nan(_dense(grad)) for grad in grads) else "Inf",
+                leaves=names[:3],
+                op=cause.op,
+                kind=cause.kind,
+                made=cause.backward or (find(cause.number) if cause.number >= 0 else ()),
+                born_op=type(birth.node).__name__ if birth else "",
+                born=find(birth.node._sequence_nr()) if birth else (),
+                lost=run.lost,
+            )
+        )
+
+    def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
+        self._flush()
+
+    def at_end(self) -> None:
+        self._flush()
+
+    def _flush(self) -> None:
+        while self._pending:
+            self.session.emit(replace(self._pending.pop(0), scaled=self._scaled))
+
+
+def _risky(nodes: Sequence[Any]) -> Sequence[int]:
+    """Where in `nodes` finite gradients may become NaN or infinite under a finite loss."""
+    risks = enumerate(map(flaws.risk, map(type, nodes)))
+    return [at for at, risk in risks if risk is not flaws.Risk.NONE and _comes_true(risk, nodes[at])]
+
+
+def _comes_true(risk: flaws.Risk, node: Any) -> bool:
+    if risk is not flaws.Risk.FACTOR:
+        return risk is flaws.Risk.OWN
+    children = [child for child, _ in node.next_functions]
+    near = [*children, *(below for child in children if child is not None for below, _ in child.next_functions)]
+    return any(child is not None and flaws.risk(child.__class__) is flaws.Risk.OWN for child in near)
+
+
+def _left_alone() -> bool:
+    """Somebody counts the operations that run: ours must not be among them."""
+    return bool(torch._C._len_torch_dispatch_stack())
+
+
+def _dense(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor._values() if tensor.is_sparse else tensor
+
+
+def _reached(birth: _Birth, run: _Run, leaves: dict[int, torch.Tensor]) -> list[torch.Tensor]:
+    """The leaves that NaN or Inf came to from there. A node that nobody looked at lets everything through."""
+    found: list[torch.Tensor] = []
+    seen: set[Any] = set()
+    waiting: list[tuple[Any, tuple[int, ...] | None]] = [(birth.node, birth.edges)]
+    while waiting:
+        node, edges = waiting.pop()
+        if edges is None:
+            edges = run.bad.get(node, ()) if node in run.watched else None
+        for index, (child, _) in enumerate(node.next_functions):
+            if child is None or child in seen or (edges is not None and index not in edges):
+                continue
+            seen.add(child)
+            if type(child) is not ACCUMULATE:
+                waiting.append((child, None))
+            elif id(child.variable) in leaves and _is_hit(child.variable):
+                found.append(child.variable)
+    return found
+
+
+def _is_hit(leaf: torch.Tensor) -> bool:
+    return leaf.grad is None or not flaws.finite(leaf.grad)
+
+
+def _cause(node: Any, grads: Sequence[Any], outputs: Sequence[Any], edges: Sequence[int]) -> _Cause:
+    """What to blame for gradients that became NaN or infinite at `node`."""
+    name, number = type(node).__name__, node._sequence_nr()
+    values = dict(saved.tensors(node))
+    flaw = flaws.find(node, values)
+    if flaw is not None:
+        # a row may be NaN because its input is
+        below = _source(node, None, True) if flaw.kind == "row" else None
+        return below or _Cause(name, flaw.kind, number)
+    for key, tensor in values.items():
+        if not flaws.finite(tensor):
+            return _source(node, _INPUT.get(key), flaws.has_nan(tensor)) or _Cause(
+                name, "nan" if flaws.has_nan(tensor) else "inf", number
+            )
+    if hasattr(type(node), "_forward_cls"):
+        return _Cause(name, "custom", number, function_source.backward_of(type(node)))
+    if name in flaws.FRAGILE:
+        return _Cause(name, flaws.FRAGILE[name], number)
+    wild = [_dense(grads[k]) for k in edges]
+    large = any(grad.dtype is torch.float16 or not flaws.has_nan(grad) for grad in wild)
+    huge = any(flaws.is_huge(_dense(tensor)) for tensor in (*values.values(), *outputs) if tensor is not None)
+    return _Cause(name, "overflow" if large or huge else "unknown", number)
+
+
+def _source(node: Any, edge: int | None, nan: bool) -> _Cause | None:
+    """The operation below that gave the NaN (or infinity) which `node` saved as its input; None where the user put it
+    there."""
+    children = [child for child, _ in node.next_functions]
+    waiting = children if edge is None else children[edge:][:1]
+    seen: set[Any] = set()
+    while waiting and len(seen) < _SEARCH:
+        at = waiting.pop(0)
+        if at is None or at in seen or type(at) is ACCUMULATE or type(at).__name__ in _FILLS:
+            continue
+        seen.add(at)
+        values = dict(saved.tensors(at))
+        flaw = flaws.find(at, values)
+        if flaw is not None and (flaw.gives == "nan" or (flaw.gives and not nan)):
+            return _Cause(type(at).__name__, flaw.kind, at._sequence_nr())
+        if nan and (made := _makes_nan(at, values)):
+            return made
+        if not _known_finite(values):
+            waiting += [child for child, _ in at.next_functions]
+    return None
+
+
+def _makes_nan(node: Any, values: flaws.Values) -> _Cause | None:
+    """Zero times infinity."""
+    one, other = values.get("self"), values.get("other")
+    if type(node).__name__ != "MulBackward0" or one is None or other is None:
+        return None
+    if flaws.has_nan(one) or flaws.has_nan(other) or not flaws.has_nan(one * other):
+        return None
+    return _Cause("MulBackward0", "inf", node._sequence_nr())
+
+
+def _known_finite(values: flaws.Values) -> bool:
+    result = values.get("result")
+    return result is not None and flaws.finite(result)
+
+
+def _source_of_value(nodes: Sequence[Any]) -> _Cause | None:
+    """The operation that made the first NaN or infinity of a forward pass; None where none is known."""
+    for node in _oldest_first(nodes):
+        values = dict(saved.tensors(node))
+        flaw = flaws.find(node, values)
+        if flaw is not None and flaw.gives:
+            return _Cause(type(node).__name__, flaw.kind, node._sequence_nr())
+        if made := _makes_nan(node, values):
+            return made
+        if any(_from_outside(node, key) and flaws.has_nan(tensor) for key, tensor in values.items()):
+            return _Cause(type(node).__name__, "nan", node._sequence_nr())
+    return None
+
+
+def _from_outside(node: Any, key: str) -> bool:
+    """Whether what the node calls `key` is an input that has no graph: data."""
+    edge = _INPUT.get(key)
+    children = node.next_functions
+    return edge is not None and -len(children) <= edge < len(children) and children[edge][0] is None
+
+
+def _oldest_first(nodes: Sequence[Any]) -> Iterator[Any]:
+    return iter(sorted(nodes, key=lambda node: node._sequence_nr()))

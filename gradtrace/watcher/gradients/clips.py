@@ -1,0 +1,163 @@
+"""Sees the clipping of gradients, by `clip_grad_norm_`, `clip_grad_value_` or by hand, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from torch.nn.utils import clip_grad
+
+from gradtrace.model.events import Clipped, Given
+from gradtrace.model.site import Stack
+from gradtrace.watcher.code.names import variables
+from gradtrace.watcher.core.session import Session
+
+if TYPE_CHECKING:
+    from gradtrace.watcher.gradients.accounts import Purse
+
+#: a limit so high only measures
+_MEASURES = 1e5
+_NAMES = 4
+#: calls that a gradient of nobody's sums before it counts
+_SUMMED = 3
+
+
+@dataclass(slots=True, eq=False)
+class _Clip:
+    """One call, and the gradients that it clipped and whose fate is open."""
+
+    op: str
+    stack: Stack
+    measures: bool
+    names: list[str] = field(default_factory=list)
+    count: int = 0
+    open: int = 0
+    #: some of the parameters have had gradients before
+    known: bool = False
+    fresh: bool = False
+    #: a gradient that a step had used: where
+    spent: Stack = ()
+    #: gradients of nobody's that many calls have added to, and what is told of them
+    strays: list[Purse] = field(default_factory=list)
+    stray: tuple[Given, int] | None = None
+    told: bool = False
+    seen: set[int] = field(default_factory=set)
+
+
+class Clips:
+    """Told by the `Ledger`, which knows the gradients."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._running: _Clip | None = None
+
+    def touch(
+        self, frame: FrameType, leaf: int, purse: Purse | None, account: Callable[[int], Any], given: bool = False
+    ) -> None:
+        """Clipping reads the gradient of a parameter, and finds one if it is `given`."""
+        stack = self._session.frames.stack(frame)
+        if self._running is None or self._running.stack != stack:
+            self.close()
+            self._running = _begin(frame, stack)
+        clip = self._running
+        if leaf in clip.seen:
+            return
+        clip.seen.add(leaf)
+        clip.count += 1
+        if given and (purse is None or not (purse.calls or purse.zeroed)):
+            clip.told = True  # a gradient that the user's code has put there itself
+        if purse is None:
+            return
+        clip.known = True
+        clip.names += [purse.name] if len(clip.names) < _NAMES else []
+        if not purse.calls:
+            return
+        if purse.clip is not None and purse.clip is not clip:
+            self._settle(purse)
+        purse.clip = clip
+        clip.open += 1
+        if purse.fresh or not purse.group:
+            clip.fresh |= bool(purse.group)
+        else:
+            clip.spent = next((account(key).stack for key in purse.group if account(key).stack), ())
+        if not purse.group and not purse.read and purse.count >= _SUMMED:
+            clip.strays.append(purse)
+
+    def nothing(self, frame: FrameType) -> None:
+        """torch makes a norm of zero: no parameter has a gradient, or there are no parameters."""
+        at: FrameType | None = frame
+        while at is not None and at.f_code.co_filename == clip_grad.__file__:
+            if at.f_code.co_name == "clip_grad_norm_" and variables(at).get("parameters") == []:
+                self.close()
+                stack = self._session.frames.stack(frame)
+                self._session.emit(Clipped("clip_grad_norm_", stack, "none", (), (), 0))
+            at = at.f_back
+
+    def close(self) -> None:
+        """No more parameters belong to the call."""
+        clip, self._running = self._running, None
+        if clip is None or clip.told:
+            return
+        clip.seen.clear()
+        if clip.count and not clip.open:
+            self._tell(clip, "empty" if clip.known else "never", ())
+        clip.stray = _given(clip.strays) if clip.strays and clip.fresh else None
+        clip.strays.clear()
+
+    def unscale(self, frame: FrameType, purse: Purse | None) -> None:
+        self.close()
+        if purse is not None and purse.clip is not None and not purse.clip.told:
+            self._tell(purse.clip, "scaled", self._session.frames.stack(frame))
+
+    def used(self, purse: Purse) -> None:
+        """A step, or the user's code, uses the gradient."""
+        if self._running is not None and self._running.op:
+            self.close()  # what the user's code clips by hand it reads one by one
+        if purse.clip is not self._running:
+            self._settle(purse)
+
+    def _settle(self, purse: Purse) -> None:
+        clip, purse.clip = purse.clip, None
+        if clip is not None and not clip.told:
+            self._tell(clip, "used", ())
+
+    def cleared(self, purse: Purse, stack: Stack) -> None:
+        self.close()
+        if purse.fresh and any(call.checked for call in purse.calls):
+            self._settle(purse)  # a GradScaler has left the step out
+        clip, purse.clip = purse.clip, None
+        if clip is None or clip.told:
+            return
+        clip.open -= 1
+        if not clip.open:
+            self._tell(clip, "cleared" if clip.fresh or not clip.spent else "spent", clip.spent or stack)
+
+    def _tell(self, clip: _Clip, fate: str, then: Stack) -> None:
+        clip.told = True
+        if clip.measures:
+            return
+        strays, summed = clip.stray or (None, 0)
+        self._session.emit(
+            Clipped(clip.op, clip.stack, fate, then, tuple(clip.names), clip.count, strays=strays, summed=summed)
+        )
+
+
+def _begin(frame: FrameType, stack: Stack) -> _Clip:
+    # before Python 3.12 a comprehension has a frame of its own
+    at = frame.f_back if frame.f_code.co_name.startswith("<") and frame.f_back is not None else frame
+    if at.f_code.co_filename != clip_grad.__file__:
+        return _Clip("", stack, measures=False)
+    given = variables(at)
+    limit = given.get("max_norm", given.get("clip_value"))
+    return _Clip(at.f_code.co_name, stack, isinstance(limit, (int, float)) and limit >= _MEASURES)
+
+
+def _given(purses: list[Purse]) -> tuple[Given, int]:
+    """The gradients of nobody's among the clipped ones, with how many calls they sum at most."""
+    most = max(purses, key=lambda purse: purse.count)
+    call = most.calls[-1]
+    entry = call.kinship.entry([most.group]) if call.kinship is not None else ()
+    names = tuple(purse.name for purse in purses[:_NAMES])
+    return Given(call.number, call.stack, call.root, names, len(purses), entry=entry), most.count

@@ -1,0 +1,1 @@
+"""Walking autograd graphs safely, and what their nodes saved."""

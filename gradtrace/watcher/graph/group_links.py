@@ -1,0 +1,92 @@
+"""How the leaves of different optimizers are related in one graph: whose results go into whose operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from gradtrace.model.site import Stack
+from gradtrace.watcher.graph.walk import ACCUMULATE, VIEWS
+
+Group = frozenset[int]
+
+#: operations that hand a weight on as it is
+_SAME = VIEWS | {"ToCopyBackward0", "CloneBackward0"}
+
+
+class Kinship:
+    """Plain values only: it outlives the graph."""
+
+    def __init__(self) -> None:
+        #: pairs: what the first computes goes into an operation that has a leaf of the second
+        self._feeds: set[tuple[Group, Group]] = set()
+        #: pairs whose results are multiplied with each other
+        self._weighs: set[frozenset[Group]] = set()
+        self._entries: dict[Group, Stack] = {}
+        self._shapes: dict[Group, Counter[tuple[int, ...]]] = {}
+
+    @classmethod
+    def of(cls, nodes: Sequence[Any], groups: dict[int, Group], find: Callable[[int], Stack]) -> Kinship:
+        """`groups` are the owners of each leaf by its id, `find` tells where the node of a number was made."""
+        made = cls()
+        below: dict[Any, frozenset[Group]] = {}
+        #: nodes that are a leaf as it is
+        direct: dict[Any, Group] = {}
+        first: dict[Group, int] = {}
+        leaves: dict[int, Any] = {}
+        for node in sorted(nodes, key=lambda node: node._sequence_nr()):
+            parts = []
+            for child, _ in node.next_functions:
+                if type(child) is ACCUMULATE:
+                    leaf = child.variable
+                    leaves[id(leaf)] = leaf
+                    direct[child] = groups.get(id(leaf), frozenset())
+                    below[child] = frozenset([direct[child]])
+                if child is not None and below.get(child):
+                    parts.append(child)
+            below[node] = frozenset(group for child in parts for group in below[child])
+            made._join(node, parts, below, direct, first)
+        made._entries = {group: find(number) for group, number in first.items()}
+        for leaf in leaves.values():
+            group = groups.get(id(leaf), frozenset())
+            made._shapes.setdefault(group, Counter())[tuple(leaf.shape)] += 1
+        return made
+
+    def _join(
+        self,
+        node: Any,
+        parts: list[Any],
+        below: dict[Any, frozenset[Group]],
+        direct: dict[Any, Group],
+        first: dict[Group, int],
+    ) -> None:
+        name = type(node).__name__
+        if name in _SAME and len(parts) == 1 and parts[0] in direct:
+            direct[node] = direct[parts[0]]
+            return
+        held = {direct[part] for part in parts if part in direct}
+        for group in held:
+            first.setdefault(group, node._sequence_nr())
+            self._feeds |= {(other, group) for part in parts for other in below[part] if other != group}
+        if not held and len(parts) == 2 and name.startswith("MulBackward"):
+            left, right = (below[part] for part in parts)
+            if left.isdisjoint(right):
+                self._weighs |= {frozenset((one, other)) for one in left for other in right}
+
+    def feeds(self, mine: Iterable[Group], others: Iterable[Group]) -> bool:
+        others = tuple(others)
+        return any((one, other) in self._feeds for one in mine for other in others)
+
+    def weighs(self, mine: Iterable[Group], others: Iterable[Group]) -> bool:
+        others = tuple(others)
+        return any(frozenset((one, other)) in self._weighs for one in mine for other in others)
+
+    def entry(self, groups: Iterable[Group]) -> Stack:
+        """Where leaves of these were first used."""
+        return next((self._entries[group] for group in groups if group in self._entries), ())
+
+    def twin(self, group: Group) -> bool:
+        """Whether others' leaves have the same shapes, at least two of them."""
+        mine = self._shapes.get(group, Counter())
+        return mine.total() > 1 and any(not mine - theirs for other, theirs in self._shapes.items() if other != group)

@@ -1,0 +1,157 @@
+"""Where parameters and optimizers were made: what a module registers and what an optimizer takes in."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.nn.modules.module import register_module_parameter_registration_hook
+from torch.optim import Optimizer
+
+from gradtrace.model.site import Stack
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+
+_TORCH = os.path.dirname(torch.__file__) + os.sep
+#: births remembered: more parameters than any model has at a time
+_MOST = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Birth:
+    """A parameter was registered: by which module under which name, and where."""
+
+    owner: weakref.ref[torch.nn.Module]
+    kind: str
+    name: str
+    stack: Stack
+    #: the module was made by the user's own code, not by a library other than torch
+    own: bool
+    #: optimizers made before it
+    optimizers: int
+    #: it took the place of one that an optimizer held
+    instead: bool
+
+    @property
+    def in_forward(self) -> bool:
+        return any(site.in_module_call for site in self.stack)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An optimizer, where it was made, and how many were made before it."""
+
+    kind: str
+    stack: Stack
+    order: int
+    #: where it was given a group without a parameter, as an exhausted generator gives
+    empty: Stack = ()
+
+
+class Births(Observer):
+    """Parameters by identity; they may not be weakly referenced, their modules may."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._born: dict[int, Birth] = {}
+        self._optimizers: dict[int, Made] = {}
+        self._count = 0
+        #: parameters that a state was loaded into: weights that come from elsewhere may be meant to stay
+        self._loaded: set[int] = set()
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {torch.Tensor.copy_: self._copied}
+
+    def _copied(self, call: TorchCall) -> None:
+        if isinstance(call.args[0], torch.nn.Parameter) and len(self._loaded) < _MOST:
+            self._loaded.add(id(call.args[0]))
+
+    def is_loaded(self, key: int) -> bool:
+        """Whether values were copied into the parameter with this `id()`."""
+        return key in self._loaded
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        handle = register_module_parameter_registration_hook(self._hook)
+        add_group = Optimizer.add_param_group
+        Optimizer.add_param_group = self._recording(add_group)  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            Optimizer.add_param_group = add_group  # type: ignore[method-assign]
+            handle.remove()
+
+    def of(self, parameter: torch.Tensor) -> Birth | None:
+        found = self._born.get(id(parameter))
+        return found if found is not None and self._holds(found, parameter) else None
+
+    @property
+    def any_optimizer(self) -> bool:
+        return bool(self._optimizers)
+
+    def optimizers(self) -> list[tuple[int, Made]]:
+        return list(self._optimizers.items())
+
+    def optimizer(self, key: int) -> Made | None:
+        return self._optimizers.get(key)
+
+    def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(add_group)
+        def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
+            add_group(optimizer, param_group)
+            self.session.guarded(self._made, optimizer, sys._getframe(1))
+
+        return add_param_group
+
+    def _made(self, optimizer: Optimizer, frame: FrameType) -> None:
+        known = self._optimizers.get(id(optimizer))
+        if len(optimizer.param_groups) == 1 or known is None:
+            self._count += 1
+            if len(self._optimizers) >= _MOST:
+                self._optimizers.clear()
+            known = Made(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
+        if not optimizer.param_groups[-1]["params"]:
+            known = replace(known, empty=known.empty or self.session.frames.stack(frame))
+        self._optimizers[id(optimizer)] = known
+
+    def _hook(self, module: Any, name: str, parameter: Any) -> None:
+        if parameter is not None and self.session.in_watched_thread():
+            self.session.guarded(self._registered, module, name, parameter, sys._getframe(1))
+
+    def _registered(self, module: torch.nn.Module, name: str, parameter: torch.Tensor, frame: FrameType) -> None:
+        known = self._born.get(id(parameter))
+        if known is not None and known.owner() is not None and self._holds(known, parameter):
+            return
+        before = module._parameters.get(name)
+        birth = self.of(before) if before is not None else None
+        instead = before is not None and (self.session.owned(before) or (birth is not None and birth.instead))
+        if len(self._born) >= _MOST:
+            self._born.clear()
+        stack = self.session.frames.stack(frame)
+        kind = type(module).__name__
+        self._born[id(parameter)] = Birth(
+            weakref.ref(module), kind, name, stack, self._own(frame), self._count, instead
+        )
+
+    def _own(self, frame: FrameType) -> bool:
+        at: FrameType | None = frame
+        while at is not None and at.f_code.co_filename.startswith(_TORCH):
+            at = at.f_back
+        return at is not None and self.session.frames.is_user(at.f_code.co_filename)
+
+    @staticmethod
+    def _holds(birth: Birth, parameter: torch.Tensor) -> bool:
+        """Whether this is still the parameter that was registered: after its death the identity may be another's."""
+        owner = birth.owner()
+        if owner is None:
+            # a module made for one call is gone before its parameters are
+            return birth.in_forward
+        return owner._parameters.get(birth.name) is parameter

@@ -1,0 +1,248 @@
+"""Parameters whose gradient is exactly zero each time, and the flat operation that all paths to them pass through.
+
+A zero gradient alone proves nothing: the key bias of attention and a bias before normalisation have one by nature. So
+the graph itself must show it: no path from the root reaches the parameter without an operation whose derivative is
+zero. A product of two parameters that are both all zeros is such an operation for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+
+from gradtrace.model.events import FlatGradient
+from gradtrace.model.site import Stack
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph import saved, walk
+from gradtrace.watcher.parameters.leaves import operation
+
+Tensor = torch.Tensor
+
+#: derivative zero everywhere: steps, and samples (torch/csrc/autograd, derivatives.yaml)
+_FLAT = frozenset(
+    f"{name}Backward{number}"
+    for name in "Sign Sgn Round Floor Ceil Trunc Normal Poisson Bernoulli".split()
+    for number in range(4)
+)
+#: derivative zero where they are saturated
+_CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
+_SATURATED = "gradtrace: saturated"
+#: products: the inputs, each with the name of what is saved of the other one
+_PRODUCTS = {
+    **dict.fromkeys(("MmBackward0", "BmmBackward0"), ((0, "mat2"), (1, "self"))),
+    "AddmmBackward0": ((1, "mat2"), (2, "mat1")),
+    "MulBackward0": ((0, "other"), (1, "self")),
+}
+#: operations that put the terms of a loss together
+_SUMS = walk.VIEWS | frozenset(
+    f"{name}Backward{n}" for name in "Add Sub Rsub Mul Div Neg Mean Sum Stack Cat Where".split() for n in range(2)
+)
+#: looks at a parameter's gradient: the first ones, then ever more rarely
+_LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
+#: looks before a flat and before a saturated operation is called a fault
+_TURNS, _TURNS_SATURATED = 3, 6
+#: calls in which all gradients are looked at, and the graphs in which paths are looked for
+_FIRST_CALLS = 4
+_PATHS = 12
+_NAMES = 6
+
+
+class _Zero:
+    """A parameter whose gradient was zero each time it was looked at."""
+
+    __slots__ = ("backward", "calls", "name", "op", "paths", "product", "saturated", "stack", "term")
+
+    def __init__(self, backward: Stack) -> None:
+        self.backward = backward
+        self.name = ""
+        self.calls = 1
+        #: graphs in which all paths to it passed through the operation
+        self.paths = 0
+        self.op = ""
+        self.stack: Stack = ()
+        self.saturated = False
+        #: the operation limits a term of the loss: a margin, a constraint
+        self.term = False
+        #: the operation is a product with zeros
+        self.product = False
+
+
+class FlatGradients(Observer):
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._zero: dict[int, _Zero] = {}
+        #: leaves looked at in the first calls
+        self._looked: set[int] = set()
+        self._calls_left, self._paths_left = _FIRST_CALLS, _PATHS
+
+    def woken(self) -> Handler:
+        return self._made
+
+    def _made(self, call: TorchCall) -> None:
+        """Notes on the node of a ReLU or clamp that it lets no gradient through."""
+        if not self._zero or not self._paths_left:
+            return
+        self.session.wake()
+        if not isinstance(call.out, Tensor) or not torch.is_grad_enabled():
+            return
+        node: Any = call.out.grad_fn
+        if not type(node).__name__.startswith(_CLAMPING) or not call.args or not isinstance(call.args[0], Tensor):
+            return
+        if _is_saturated(type(node).__name__, call.args[0], call.out):
+            node.metadata[_SATURATED] = True
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if not call.accumulates or not self._zero or not self._paths_left:
+            return
+        wanted = {id(leaf) for leaf in call.leaves if id(leaf) in self._zero}
+        if not wanted:
+            return
+        self._paths_left -= 1
+        roots = walk.roots_of(outputs)
+        nodes = set(call.nodes)
+        dead = _dead_products(nodes) if self._some_are_zeros(call) else {}
+        open_leaves, flat = _reachable(roots, nodes, dead=dead)
+        terms = _terms(roots, call.nodes)
+        for key in wanted & open_leaves:
+            del self._zero[key]
+        for node in flat:
+            behind, _ = _reachable([node], nodes, through=True)
+            for key in (wanted - open_leaves) & behind:
+                self._explain(self._zero[key], node, node in terms)
+                wanted.discard(key)
+        for node, edges in dead.items():
+            below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
+            for key in (wanted - open_leaves) & _reachable(below, nodes, through=True)[0]:
+                self._explain(self._zero[key], node, False)
+                self._zero[key].product = True
+                wanted.discard(key)
+
+    def _some_are_zeros(self, call: BackwardCall) -> bool:
+        """Whether several leaves without a gradient are all zeros themselves."""
+        return sum(id(leaf) in self._zero and not bool(leaf.detach().any()) for leaf in call.leaves) > 1
+
+    def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
+        zero.paths += 1
+        zero.op, zero.stack = operation(node), self.session.trail.find(node._sequence_nr())
+        zero.saturated |= bool(node.metadata.get(_SATURATED))
+        zero.term = term
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if error is not None or not call.accumulates or not (self._calls_left or self._zero):
+            return
+        first = self._calls_left > 0
+        self._calls_left -= first
+        for leaf in call.leaves:
+            known = self._zero.get(id(leaf))
+            if known is not None:
+                self._look_again(leaf, known)
+            elif first and id(leaf) not in self._looked and self.session.owned(leaf):
+                self._looked.add(id(leaf))
+                if _is_zero(leaf):
+                    self._zero[id(leaf)] = _Zero(call.stack)
+                    self.session.wake()
+
+    def _look_again(self, leaf: Tensor, known: _Zero) -> None:
+        known.calls += 1
+        if not known.name:
+            found = self.session.gradients.known(leaf)
+            known.name = found.name if found is not None else ""
+        if known.calls in _LOOKS and not _is_zero(leaf):
+            del self._zero[id(leaf)]
+
+    def at_end(self) -> None:
+        told: dict[tuple[Stack, str], list[_Zero]] = {}
+        for zero in self._zero.values():
+            enough = _TURNS_SATURATED if zero.saturated else _TURNS
+            if zero.calls >= enough and zero.paths >= 2 and zero.stack:
+                told.setdefault((zero.stack[:1], zero.op), []).append(zero)
+        for found in told.values():
+            first = found[0]
+            if first.product and len(found) < 2:
+                continue
+            names = tuple(dict.fromkeys(zero.name for zero in found))[:_NAMES]
+            self.session.emit(
+                FlatGradient(
+                    names,
+                    len(found),
+                    first.op,
+                    first.stack,
+                    first.calls,
+                    first.backward,
+                    first.saturated,
+                    first.term,
+                    first.product,
+                )
+            )
+
+
+def _is_zero(leaf: Tensor) -> bool:
+    grad = leaf.grad
+    return grad is not None and grad.layout is torch.strided and grad.numel() > 0 and not bool(grad.any())
+
+
+def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:
+    if given.shape != out.shape:
+        return False
+    if kind.startswith("Relu"):
+        return not bool((out.detach() > 0).any())
+    # what comes out unchanged lets its gradient through
+    return given is not out and not bool((given.detach() == out.detach()).any())
+
+
+def _terms(roots: Sequence[Any], nodes: Sequence[Any]) -> set[Any]:
+    """The flat nodes whose results are only summed up and scaled on all ways to the roots."""
+    sums = {node for node in nodes if type(node).__name__ in _SUMS}
+    others = [node for node in nodes if node not in sums and not _is_flat(node)]
+    return set(_reachable(roots, sums)[1]).difference(_reachable(others, set(nodes))[1])
+
+
+def _is_flat(node: Any) -> bool:
+    kind = type(node).__name__
+    if kind == "DivBackward2":
+        return node._saved_rounding_mode is not None
+    return kind in _FLAT or bool(node.metadata.get(_SATURATED))
+
+
+def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
+    """Products, with the inputs that get no gradient through them since the other one is all zeros."""
+    found = {}
+    for node in nodes:
+        inputs = _PRODUCTS.get(type(node).__name__, ())
+        values = dict(saved.tensors(node)) if inputs else {}
+        dead = tuple(index for index, other in inputs if other in values and not bool(values[other].any()))
+        if dead:
+            found[node] = dead
+    return found
+
+
+def _reachable(
+    roots: Sequence[Any], within: set[Any], through: bool = False, dead: Mapping[Any, tuple[int, ...]] | None = None
+) -> tuple[set[int], list[Any]]:
+    """Leaves that can be reached from the roots without passing a flat node, and the flat nodes met.
+
+    With `through` flat nodes are passed. Of `dead` nodes these inputs are not gone into.
+    """
+    leaves: set[int] = set()
+    flat: list[Any] = []
+    seen: set[Any] = set()
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if type(node) is walk.ACCUMULATE:
+            leaves.add(id(node.variable))
+        elif not through and _is_flat(node):
+            flat.append(node)
+        elif node in within:
+            closed = dead.get(node, ()) if dead else ()
+            inputs = enumerate(node.next_functions)
+            waiting += [child for index, (child, _) in inputs if child is not None and index not in closed]
+    return leaves, flat

@@ -1,0 +1,53 @@
+"""Networks that only measure: what they make of data alone is compared with what is trained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gradtrace.watcher.graph.walk import ACCUMULATE
+
+#: operations in which a weight computes with data; a row looked up for a label is none
+_COMPUTES = re.compile(r"mm|Mm|Convolution|Linear|Rnn|Conv")
+_COMPARES = re.compile(r"^R?Sub|Loss|KlDiv|Dist|CrossEntropy")
+
+
+class _Source(NamedTuple):
+    """What lies below a node."""
+
+    #: ids of the leaves in question
+    mine: frozenset[int] = frozenset()
+    #: trained leaves
+    trained: bool = False
+    #: the leaves in question have computed with something
+    computed: bool = False
+
+
+_NOTHING = _Source()
+
+
+def yardsticks(nodes: Sequence[Any], candidates: frozenset[int], trained: frozenset[int]) -> frozenset[int]:
+    """Those of the candidates, all by id, whose network runs on data alone, and whose result meets trained ones in a
+    comparison only: a random target, the features of a perceptual loss."""
+    below: dict[Any, _Source] = {}
+    measuring: set[int] = set()
+    feeding: set[int] = set()
+    for node in sorted(nodes, key=lambda node: node._sequence_nr()):
+        parts = [_source(child, below, candidates, trained) for child, _ in node.next_functions if child is not None]
+        name = type(node).__name__
+        mine = frozenset(leaf for part in parts for leaf in part.mine)
+        meets = any(part.trained for part in parts)
+        if meets:
+            side = measuring if _COMPARES.search(name) else feeding
+            side.update(leaf for part in parts if part.computed and not part.trained for leaf in part.mine)
+        computed = bool(mine) and (_COMPUTES.search(name) is not None or any(part.computed for part in parts))
+        below[node] = _Source(mine, meets, computed)
+    return frozenset(measuring - feeding)
+
+
+def _source(child: Any, below: dict[Any, _Source], candidates: frozenset[int], trained: frozenset[int]) -> _Source:
+    if type(child) is not ACCUMULATE:
+        return below.get(child, _NOTHING)
+    leaf = id(child.variable)
+    return _Source(frozenset([leaf]) & candidates, leaf in trained)

@@ -1,0 +1,365 @@
+"""Parameters that receive gradients turn after turn while optimizers step, and belong to none of them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradtrace.model.events import Unoptimized
+from gradtrace.model.site import Stack
+from gradtrace.source import questions, syntax
+from gradtrace.watcher.code.holders import Holders, at_line, look
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.graph import walk
+from gradtrace.watcher.parameters.births import Birth, Births, Made
+from gradtrace.watcher.parameters.reference_networks import yardsticks
+from gradtrace.watcher.parameters.unreached import LOOKS, Reach, fingerprint
+
+Tensor = torch.Tensor
+
+_TURNS = 3
+#: candidates at a time, searches for names and for what a graph does with them, names told
+_MANY = 4_096
+_SEARCHES = 6
+_NAMES = 6
+_LEAVES = (torch.nn.Parameter, Tensor)
+#: reasons that lie with what holds the parameter
+_HELD = ("hidden", "plain")
+
+
+class _Candidate:
+    """A parameter without an optimizer; or all that are made at one line within forward."""
+
+    __slots__ = "alias alone backward birth converted key mark made name numel owned passing plain renewed root seen training turns".split()
+
+    def __init__(self, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
+        self.key = id(leaf)
+        self.birth = birth
+        self.mark = fingerprint(leaf)
+        self.numel = leaf.numel()
+        self.plain = not isinstance(leaf, torch.nn.Parameter)
+        self.backward = call.stack
+        self.turns = 0
+        #: an optimizer that holds its values under another name, one that requires no grad
+        self.alias: Made | None = None
+        #: a backward call reached it since the last step
+        self.seen = True
+        #: made anew each time
+        self.passing = False
+        #: another one took its place in the module
+        self.renewed = False
+        #: number and place of the operation that takes it in, if that is the same one each time
+        self.converted: tuple[int, Stack] | None = None
+        #: the optimizer of the other parameters that the same call reached, and how many numbers these hold
+        self.made: Made | None = None
+        self.owned = 0
+        #: the call reached no parameter of any optimizer
+        self.alone = False
+        #: what was found when the user's frames were searched
+        self.name = ""
+        self.root = ""
+        self.training = True
+
+
+class _Passing:
+    """Parameters that no module registers and that one line of a forward takes in, another one each time."""
+
+    __slots__ = "backward last made stays turns".split()
+
+    def __init__(self, call: BackwardCall, made: Made | None) -> None:
+        self.backward = call.stack
+        self.made = made
+        self.turns = 0
+        self.last: list[weakref.ref[Tensor]] = []
+        #: the one of the turn before is still there
+        self.stays = False
+
+
+class Unowned(Observer):
+    def __init__(self, session: Session, births: Births, reach: Reach) -> None:
+        super().__init__(session)
+        self._births = births
+        self._reach = reach
+        self._candidates: dict[Hashable, _Candidate] = {}
+        #: parameters that somebody else takes care of
+        self._meant: set[Hashable] = set()
+        self._frozen: set[int] = set()
+        self._unfrozen: dict[int, Stack] = {}
+        #: parameters of networks whose results others are compared with
+        self._measuring: set[int] = set()
+        self._passing: dict[Stack, _Passing] = {}
+        self._holders = Holders()
+        self._searches_left = self._studies_left = _SEARCHES
+
+    def functions(self) -> Mapping[Any, Handler]:
+        switching = (Tensor.requires_grad.__set__, Tensor.requires_grad_)  # type: ignore[attr-defined]
+        return {
+            Tensor.grad.__get__: self._read,  # type: ignore[union-attr]
+            **dict.fromkeys(switching, self._switched),
+        }
+
+    def _switched(self, call: TorchCall) -> None:
+        """Notes what is trained from here on, and was frozen when the optimizer was made."""
+        key, on = id(call.args[0]), (*call.args[1:], *call.kwargs.values(), True)[0]
+        if not on and len(self._frozen) < 64 * _MANY:
+            self._frozen.add(key)
+        elif on and key in self._frozen and self._births.any_optimizer:
+            self._unfrozen[key] = self.session.frames.stack(call.frame)
+
+    def _read(self, call: TorchCall) -> None:
+        """The user's own code takes the gradient: an update by hand, a log."""
+        if not self._candidates or call.out is None:
+            return
+        found = next((key for key, one in self._candidates.items() if one.key == id(call.args[0])), None)
+        if found is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
+            text = syntax.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
+            if "None" not in text and "zero_" not in text:
+                self._leave(found)
+
+    def _leave(self, key: Hashable) -> None:
+        self._candidates.pop(key, None)
+        if len(self._meant) < 64 * _MANY:
+            self._meant.add(key)
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if not call.accumulates:
+            # what gradients are asked for by autograd.grad is an input
+            for leaf in call.leaves:
+                if not isinstance(leaf, torch.nn.Parameter):
+                    self._leave(id(leaf))
+            return
+        if error is not None or not self._births.any_optimizer:
+            return
+        self._met_again(call)
+        owned, free = self._sorted(call.leaves)
+        if not free or (owned and not any(isinstance(leaf, torch.nn.Parameter) for leaf in owned)):
+            return  # what is optimized is no parameter: an input, a latent code
+        keys = self.session.owners(owned)
+        if self._studies_left and any(id(leaf) not in self._candidates for leaf in free):
+            self._studies_left -= 1
+            self._measuring |= yardsticks(call.nodes, frozenset(map(id, free)), frozenset(map(id, owned)))
+        for leaf in free:
+            candidate = None if self._passes(leaf, call, keys) else self._candidate(leaf, call)
+            if candidate is None:
+                continue
+            candidate.seen = True
+            candidate.alone = not owned
+            candidate.made = self._births.optimizer(min(keys)) if keys else None
+            candidate.owned = candidate.owned or sum(one.numel() for one in owned)
+
+    def _met_again(self, call: BackwardCall) -> None:
+        """What was converted once is part of a graph that was run through before: the walk ends there."""
+        places = {entry.built for entry in call.reentries}
+        for candidate in self._candidates.values() if places else ():
+            candidate.seen |= candidate.converted is not None and candidate.converted[1] in places
+
+    def _passes(self, leaf: Tensor, call: BackwardCall, keys: frozenset[int]) -> bool:
+        """Whether this parameter, which no module registers, takes the place of one that was there before."""
+        if not isinstance(leaf, torch.nn.Parameter) or self._births.of(leaf) is not None:
+            return False
+        _, stack = self._taken_in(leaf, call) or (0, ())
+        if not any(site.in_module_call for site in stack) or len(self._passing) >= _MANY:
+            return False
+        made = self._births.optimizer(min(keys)) if keys else None
+        one = self._passing.setdefault(stack, _Passing(call, made))
+        one.stays |= any(ref() is not None for ref in one.last)
+        one.turns += 1
+        one.last = [weakref.ref(leaf)]
+        return not one.stays
+
+    def _sorted(self, leaves: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        owned: list[Tensor] = []
+        free: list[Tensor] = []
+        for leaf in leaves:
+            if self.session.owned(leaf):
+                owned.append(leaf)
+            elif type(leaf) in _LEAVES and id(leaf) not in self._meant and leaf.grad is not None:
+                free.append(leaf)
+        return owned, free
+
+    def _candidate(self, leaf: Tensor, call: BackwardCall) -> _Candidate | None:
+        birth = self._births.of(leaf)
+        key: Hashable = birth.stack[:1] if birth is not None and (birth.in_forward or birth.instead) else id(leaf)
+        known = self._candidates.get(key)
+        if known is None:
+            if len(self._candidates) >= _MANY or key in self._meant:
+                return None
+            known = self._candidates[key] = _Candidate(leaf, birth, call)
+            if birth is None and not known.plain:
+                known.converted = self._taken_in(leaf, call)
+            return known
+        if birth is not known.birth:
+            # one that stays is kept for later calls
+            known.passing |= known.birth is None or known.birth.owner() is None
+            known.renewed = True
+            known.birth, known.key = birth, id(leaf)
+        elif (known.plain or known.turns in LOOKS) and fingerprint(leaf) != known.mark:
+            if not known.plain:  # another input may lie at this address next
+                self._leave(id(leaf))
+            self._candidates.pop(key, None)
+            return None
+        if known.converted and known.turns < _TURNS and self._taken_in(leaf, call) != known.converted:
+            known.converted = None
+        return known
+
+    def _taken_in(self, leaf: Tensor, call: BackwardCall) -> tuple[int, Stack] | None:
+        """The operation that takes the leaf in, if it is a single one."""
+        users = walk.takers_of(leaf, call.nodes)
+        if len(users) != 1:
+            return None
+        number = users[0]._sequence_nr()
+        return number, self.session.trail.find(number)
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        if not self._candidates:
+            return
+        held = set(map(id, parameters(optimizer)))
+        self._candidates = {key: one for key, one in self._candidates.items() if one.key not in held}
+        fresh = False
+        for candidate in self._candidates.values():
+            if candidate.seen:
+                candidate.seen = False
+                candidate.turns += 1
+                fresh |= candidate.turns == 2 and not candidate.passing
+        if fresh:
+            self._look_for_aliases(optimizer)
+        if fresh and self._searches_left:
+            self._searches_left -= 1
+            self._search()
+
+    def _look_for_aliases(self, optimizer: Optimizer) -> None:
+        held = {one.data_ptr() for one in parameters(optimizer) if not one.requires_grad and one.numel()}
+        for candidate in self._candidates.values() if held else ():
+            if candidate.mark[2] in held:
+                candidate.alias = self._births.optimizer(id(optimizer))
+
+    def _search(self) -> None:
+        found = self._holders = look(self.session.frames)
+        for candidate in self._candidates.values():
+            candidate.name = found.names.get(candidate.key, candidate.name)
+            candidate.root = found.roots.get(candidate.key, candidate.root)
+            above = found.above(candidate.name)
+            candidate.training = not above or found.modules[above[-1]].training
+
+    # what it comes to
+
+    def at_end(self) -> None:
+        told: dict[tuple[str, Stack, str], list[_Candidate]] = {}
+        for candidate in self._candidates.values():
+            why = self._why(candidate) if candidate.turns >= _TURNS else ""
+            if why:
+                place, container = self._container(candidate) if why in _HELD else ((), "")
+                born = candidate.converted[1] if candidate.converted else self._born(candidate)
+                group = place or (born[:1] if why in ("forward", "replaced", "converted", "late") else ())
+                told.setdefault((why, group, container or candidate.root), []).append(candidate)
+        for (why, _, container), found in told.items():
+            if why != "left out" or sum(one.numel for one in found) <= max(one.owned for one in found):
+                self._tell(why, container, found)
+        for stack, one in self._passing.items():
+            if one.turns >= _TURNS and not one.stays:
+                self._tell_passing(stack, one)
+
+    def _why(self, one: _Candidate) -> str:
+        birth, name = one.birth, one.name
+        if one.plain:
+            return "plain" if one.training and not one.alone and self._container(one)[0] else ""
+        if one.alias:
+            return "alias"
+        if birth is not None and birth.in_forward:
+            return "forward" if one.passing else "late"
+        if birth is not None and birth.instead and one.renewed:
+            return "replaced"
+        if one.alone:
+            return "copied" if self._replaced_by(one) else ""
+        if not one.training:
+            return ""
+        if not name:
+            return "converted" if one.converted and one.converted[1] else ""
+        if one.key in self._unfrozen and one.made and birth:
+            return "unfrozen"
+        if one.root and self._has_owned(one.root):
+            # left out of the optimizer by choice, unless it was made afterwards
+            return "late" if birth and one.made and birth.optimizers >= one.made.order else ""
+        if self._births.is_loaded(one.key) or self._measures(one):
+            return ""
+        if not one.root and self._holders.above(name):
+            return "hidden"
+        if one.made and one.made.empty:
+            return "empty group"
+        return "left out" if one.root and birth is not None and birth.own else ""
+
+    def _measures(self, one: _Candidate) -> bool:
+        """Whether the network, or a part of it, is what the results of others are compared with."""
+        roots = self._holders.roots
+        return one.key in self._measuring or any(one.root and roots.get(key) == one.root for key in self._measuring)
+
+    def _has_owned(self, root: str) -> bool:
+        return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())
+
+    def _replaced_by(self, one: _Candidate) -> bool:
+        """Whether an optimizer steps without ever finding a gradient, while these parameters get theirs."""
+        key = next((key for key, _ in self._births.optimizers() if self._reach.idle(key)), None)
+        if key is None:
+            return False
+        one.made = self._births.optimizer(key)
+        self._reach.excuse(key)
+        return True
+
+    def _born(self, one: _Candidate) -> Stack:
+        if one.birth is None:
+            return ()
+        stack = one.birth.stack
+        at = next((at for at, site in enumerate(stack) if not site.function.endswith("__init__")), 0)
+        if one.birth.in_forward or one.birth.instead:
+            return stack[at:]
+        above = self._holders.above(one.name)
+        return self._holders.born(stack, above[-1]) if above else stack
+
+    def _container(self, one: _Candidate) -> tuple[Stack, str]:
+        """The statement that assigns the attribute through which the parameter is held, and the user's name for it."""
+        holders = self._holders
+        owner = next((name for name in reversed(holders.above(one.name)) if name in holders.registered), "")
+        attribute = one.name[len(owner) + 1 :].partition("[")[0].partition(".")[0]
+        holder = holders.modules.get(owner)
+        if holder is None or not holder.path:
+            return (), f"{owner}.{attribute}"
+        for constructor in holder.constructors:
+            kind = constructor.rpartition(".")[0].rpartition(".")[2]
+            found = questions.attribute_set(holder.path, kind, attribute)
+            if found is not None and (not one.plain or questions.is_in(holder.path, found, "__init__")):
+                return at_line(holder.path, found.lineno, found.end_lineno, constructor), f"{owner}.{attribute}"
+        return (), f"{owner}.{attribute}"
+
+    def _tell_passing(self, stack: Stack, one: _Passing) -> None:
+        line = questions.called_around(stack[0], "Parameter")
+        born = stack if line is None else (stack[0]._replace(line=line, column=None, end_column=None), *stack[1:])
+        kind, where = (one.made.kind, one.made.stack) if one.made else ("", ())
+        self.session.emit(Unoptimized("forward", (), 1, one.turns, born, "", (), "", kind, where, one.backward))
+
+    def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
+        first = found[0]
+        place, _ = self._container(first) if why in _HELD else (self._unfrozen.get(first.key, ()), "")
+        made, birth = first.alias or first.made, first.birth
+        names = [one.name or (f"{one.birth.kind}.{one.birth.name}" if one.birth else "") for one in found]
+        self.session.emit(
+            Unoptimized(
+                why,
+                tuple(dict.fromkeys(name for name in names if name))[:_NAMES],
+                len(found),
+                first.turns,
+                first.converted[1] if why == "converted" and first.converted else self._born(first),
+                birth.kind if birth else "",
+                place,
+                container,
+                made.kind if made else "",
+                made.stack if made else (),
+                first.backward,
+            )
+        )

@@ -1,0 +1,463 @@
+"""Which parameters of optimizers never receive a gradient, and why not.
+
+Of parameters without a gradient at an optimizer's first step, the next turns are looked at closely: which operations
+take them in, and where paths from them end.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradtrace.model.events import Cut, Unreached
+from gradtrace.model.site import Stack
+from gradtrace.source import questions
+from gradtrace.watcher.code import function_source
+from gradtrace.watcher.code.holders import Holders, look
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.graph import walk
+from gradtrace.watcher.parameters.births import Birth, Births, Made
+
+Tensor = torch.Tensor
+
+#: steps of an optimizer before anything is said of it
+_STEPS = 3
+#: steps after which the values of idle parameters are looked at
+LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
+#: optimizers of the past that are told of, calls looked at, walks made and searches for names, at most
+_PAST = 64
+_CALLS = 200_000
+_WALKS = 64
+_SEARCHES = 6
+_NAMES = 6
+_FEW = 8
+#: calls that take in parameters and give several tensors
+_SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
+_COPYING = (torch.tensor, torch.as_tensor)
+#: make no node under no_grad, and give what requires grad all the same
+_VIEWING = tuple(
+    getattr(home, name)
+    for home in (torch, Tensor)
+    for name in "expand expand_as flatten narrow permute reshape select squeeze t transpose unsqueeze view".split()
+    if hasattr(home, name)
+)
+#: what takes a value out as it is
+_TAKEN_OUT = (Tensor.detach, Tensor.data.__get__)  # type: ignore[attr-defined]
+#: cuts by which a value leaves torch: as often for a log as for a loss
+_NUMBERS = {
+    Tensor.item: "item()",
+    Tensor.tolist: "tolist()",
+    Tensor.numpy: "numpy()",
+    Tensor.__float__: "float()",
+    Tensor.__int__: "int()",
+}
+
+
+class _Suspect:
+    """A parameter without a gradient so far."""
+
+    __slots__ = ("birth", "derived", "mark", "number", "off", "used", "withheld")
+
+    def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
+        self.birth = birth
+        self.mark = fingerprint(tensor)
+        #: where an operation took it in, with gradients on and with gradients off
+        self.used: Stack = ()
+        self.off: Stack = ()
+        #: the backward of a custom Function that took it in, and gave no gradient for it
+        self.withheld: Stack = ()
+        #: where its own value was taken out of torch
+        self.number: Cut | None = None
+        #: a derivative was taken of something computed from it: that need not depend on it, as on a last bias
+        self.derived = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Its module is no more: another tensor may lie where it has lain."""
+        return self.birth is not None and not self.birth.in_forward and self.birth.owner() is None
+
+
+class _Group:
+    """The parameters of one optimizer."""
+
+    def __init__(self, optimizer: Optimizer, made: Made | None) -> None:
+        self.optimizer = weakref.ref(optimizer)
+        self.kind = type(optimizer).__name__
+        self.made = made
+        #: its steps that had a backward call before them, and how many calls there had been at the last one
+        self.steps = 0
+        self.calls = 0
+        self.suspects: dict[int, _Suspect] = {}
+        self.members: frozenset[int] = frozenset()
+        self.holders = Holders()
+
+    @property
+    def is_telling(self) -> bool:
+        """Whether it is known well enough that some of its parameters get no gradient."""
+        return bool(self.suspects) and self.steps >= _STEPS
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether none of its parameters has ever received a gradient."""
+        return len(self.suspects) == len(self.members) > 0
+
+
+class Reach(Observer):
+    def __init__(self, session: Session, births: Births, cuts: Cuts) -> None:
+        super().__init__(session)
+        self._births = births
+        self._cuts = cuts
+        self._groups: dict[int, _Group] = {}
+        #: of optimizers whose place another one has taken
+        self._past: list[_Group] = []
+        self._suspects: dict[int, _Suspect] = {}
+        #: cuts met, with the identities of the suspects behind them, and those of which the result went on into a graph
+        self._cut: dict[Stack, tuple[Cut, set[int]]] = {}
+        self._entered: set[Stack] = set()
+        #: the last numbers that were computed from suspects, and where they left torch
+        self._left: deque[tuple[float, Stack]] = deque(maxlen=_FEW)
+        self._calls_left, self._walks_left, self._searches_left = _CALLS, _WALKS, _SEARCHES
+
+    def functions(self) -> Mapping[Any, Handler]:
+        return {
+            **dict.fromkeys(_SEVERAL, self._several),
+            **dict.fromkeys(_COPYING, self._copied),
+            Tensor.copy_: self._written,
+            **dict.fromkeys((*_VIEWING, Tensor.__getitem__), self._viewed),
+            **dict.fromkeys(_NUMBERS, self._leaves_torch),
+        }
+
+    def woken(self) -> Handler:
+        return self._nodes
+
+    def made_plain(self) -> Handler:
+        return self._plain
+
+    def idle(self, key: int) -> bool:
+        """Whether no parameter of this optimizer ever received a gradient, over several steps."""
+        group = self._groups.get(key)
+        return group is not None and group.steps >= _STEPS and group.is_idle
+
+    def excuse(self, key: int) -> None:
+        """Somebody else tells why this optimizer's parameters are idle."""
+        self._groups.pop(key, None)
+
+    # what the operations take in
+
+    def _watching(self) -> bool:
+        if not self._suspects or self._calls_left <= 0:
+            return False
+        self._calls_left -= 1
+        return True
+
+    def _several(self, call: TorchCall) -> None:
+        if self._watching():
+            self._note_inputs(call, call.inputs)
+
+    def _viewed(self, call: TorchCall) -> None:
+        if self._suspects and not torch.is_grad_enabled() and self._watching():
+            stack = self.session.frames.stack(call.frame)
+            if any(site.in_module_call for site in stack):  # elsewhere it is looked at
+                self._note_inputs(call, tensors_in(call.args[:1]))
+
+    def _copied(self, call: TorchCall) -> None:
+        if self._suspects:
+            given = next((tensor for tensor in tensors_in(call.args[:1]) if tensor.requires_grad), None)
+            if given is not None:
+                stack = self.session.frames.stack(call.frame)
+                cut = Cut(f"torch.{call.func.__name__}()", "copied", stack)
+                self._note_cut(cut, [one for one in tensors_in(call.args[:1]) if one.requires_grad])
+
+    def _written(self, call: TorchCall) -> None:
+        """`linear.weight.data.copy_(u @ v)`: the layer computes with the values, and the way back ends."""
+        target, *given = call.inputs[:2]
+        if not self._suspects or not given or not given[0].requires_grad or call.after == call.before:
+            return
+        place = target.data_ptr()
+        held = (one for optimizer in self.session.optimizers() for one in parameters(optimizer))
+        if any(one is not target and one.numel() and one.data_ptr() == place for one in held):
+            self._note_cut(Cut(".data.copy_()", "written", self.session.frames.stack(call.frame)), given)
+
+    def _leaves_torch(self, call: TorchCall) -> None:
+        suspect = self._suspects.get(id(call.args[0]))
+        fresh = suspect is not None and (suspect.number is None or questions.shows(suspect.number.stack[0]))
+        if suspect is not None and fresh and not suspect.is_gone:
+            suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
+        elif suspect is None and self._suspects and call.args[0].requires_grad and type(call.out) in (float, int):
+            self._leaves_as_number(call, call.out)
+
+    def _leaves_as_number(self, call: TorchCall, value: float) -> None:
+        """A number computed from parameters: cut off, if it comes back into a graph."""
+        stack = self.session.frames.stack(call.frame)
+        if stack not in self._cut:
+            self._note_cut(Cut(_NUMBERS[call.func], "detached", stack), [call.args[0]])
+        if stack in self._cut and self._cut[stack][1] and type(value) is float and not value.is_integer():
+            self._left.append((value, stack))
+
+    def _nodes(self, call: TorchCall) -> None:
+        if not self._watching():
+            return
+        self.session.wake()
+        inputs = call.inputs
+        self._note_inputs(call, inputs)
+        for value, stack in self._left:
+            if value in [one for one in call.args if type(one) is float]:
+                self._entered.add(stack)
+        for tensor in inputs:
+            if tensor.is_leaf:
+                self._entered.update(cut.stack for cut in self._cuts.of(tensor))
+
+    def _plain(self, call: TorchCall) -> None:
+        if not self._watching():
+            return
+        self._note_inputs(call, call.inputs)
+        for cut in self._cuts.of(call.out):
+            # a cut made by this call, not one that its inputs brought along
+            if cut.stack == self.session.frames.stack(call.frame):
+                self._note_cut(cut, [tensor for tensor in call.inputs if tensor.requires_grad])
+
+    def _note_inputs(self, call: TorchCall, inputs: Sequence[Tensor]) -> None:
+        for tensor in inputs:
+            suspect = self._suspects.get(id(tensor))
+            if suspect is None or suspect.is_gone:
+                continue
+            stack = self.session.frames.stack(call.frame) if not (suspect.used and suspect.off) else ()
+            if call.after != call.before:
+                suspect.used = suspect.used or stack
+            elif not torch.is_grad_enabled() and _computed_with(tensor, call, stack):
+                suspect.off = suspect.off or stack
+            elif torch.is_grad_enabled() and type(call.out) is Tensor and call.func not in _TAKEN_OUT:
+                suspect.used = suspect.used or stack
+
+    def _note_cut(self, cut: Cut, sources: Sequence[Tensor]) -> None:
+        known = self._cut.get(cut.stack)
+        if known is None and len(self._cut) < _WALKS:
+            known = self._cut[cut.stack] = (cut, set())
+        if known is None or not self._walks_left or cut.why == "no_grad":
+            return
+        self._walks_left -= 1
+        known[1].update(id(leaf) for leaf in walk.leaves_of(sources) if id(leaf) in self._suspects)
+
+    # who receives gradients
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if self._suspects:
+            for tensor in outputs:
+                if isinstance(tensor, Tensor) and tensor.is_leaf:
+                    self._entered.update(cut.stack for cut in self._cuts.of(tensor))
+            if not call.accumulates:
+                self._clear(call.leaves)
+            if call.create and not call.accumulates:
+                self._derive(outputs)
+
+    def _derive(self, outputs: Sequence[Any]) -> None:
+        if self._walks_left and not all(suspect.derived for suspect in self._suspects.values()):
+            self._walks_left -= 1
+            for leaf in walk.leaves_of([one for one in outputs if isinstance(one, Tensor)]):
+                if suspect := self._suspects.get(id(leaf)):
+                    suspect.derived = True
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if not self._suspects or not call.accumulates:
+            return
+        reached = [leaf for leaf in call.leaves if id(leaf) in self._suspects]
+        self._clear([leaf for leaf in reached if leaf.grad is not None])
+        for leaf in reached if error is None else ():
+            suspect = self._suspects.get(id(leaf))
+            if suspect is not None and not suspect.withheld and self._walks_left:
+                self._walks_left -= 1
+                self._note_withheld(suspect, leaf, call)
+
+    def _note_withheld(self, suspect: _Suspect, leaf: Tensor, call: BackwardCall) -> None:
+        """A call ran through to the leaf, and gave it no gradient."""
+        node = _custom_above(leaf, call)
+        withheld = function_source.backward_of(type(node)) if node is not None else ()
+        if withheld and self.session.frames.is_user(withheld[0].path):
+            suspect.withheld = withheld
+            suspect.used = self.session.trail.find(node._sequence_nr())
+        else:
+            self._clear([leaf])
+
+    def _clear(self, leaves: Sequence[Tensor]) -> None:
+        for leaf in leaves:
+            if self._suspects.pop(id(leaf), None) is not None:
+                for group in (*self._past, *self._groups.values()):
+                    group.suspects.pop(id(leaf), None)
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        group = self._groups.get(id(optimizer))
+        if group is None or group.optimizer() is not optimizer:
+            if group is not None and group.is_telling and len(self._past) < _PAST:
+                self._past.append(group)
+            group = self._groups[id(optimizer)] = self._begin(optimizer)
+        if self.session.backward_calls == group.calls:
+            return
+        group.steps, group.calls = group.steps + 1, self.session.backward_calls
+        if not group.suspects:
+            return
+        idle = [one for one in parameters(optimizer) if id(one) in group.suspects]
+        self._clear([one for one in idle if one.grad is not None or not one.requires_grad])
+        if group.steps in LOOKS:
+            self._clear([one for one in idle if id(one) in group.suspects and self._changed(one)])
+        if group.suspects and not group.holders.names and self._searches_left and group.steps <= _STEPS:
+            self._searches_left -= 1
+            group.holders = look(self.session.frames)
+
+    def _begin(self, optimizer: Optimizer) -> _Group:
+        group = _Group(optimizer, self._births.optimizer(id(optimizer)))
+        given = list(parameters(optimizer))
+        group.members = frozenset(id(one) for one in given if one.requires_grad)
+        # an optimizer of the user's own may take gradients from anywhere
+        if type(optimizer).__module__.partition(".")[0] != "torch":
+            return group
+        for one in given:
+            known = self.session.gradients.known(one)
+            if one.requires_grad and one.grad is None and not (known is not None and known.fed):
+                group.suspects[id(one)] = self._suspects[id(one)] = _Suspect(one, self._births.of(one))
+                self.session.wake()
+        return group
+
+    def _changed(self, tensor: Tensor) -> bool:
+        return fingerprint(tensor) != self._suspects[id(tensor)].mark
+
+    # what it comes to
+
+    def at_end(self) -> None:
+        for group in (*self._past, *self._groups.values()):
+            if group.is_telling:
+                self._tell(group)
+
+    def _tell(self, group: _Group) -> None:
+        told: dict[Any, list[tuple[int, str, Stack, Cut | None]]] = {}
+        for one, suspect in group.suspects.items():
+            why, where, cut = self._reason(one, suspect, group)
+            if why == "ignored" and suspect.derived:
+                continue
+            if why != "unused":
+                told.setdefault((why, where[:1]), []).append((one, "", where, cut))
+                continue
+            root = self._root(group, one)
+            born = group.holders.born(suspect.birth.stack, root) if suspect.birth else ()
+            told.setdefault((why, born[:1], root.rpartition(".")[2]), []).append((one, root, born, cut))
+        for (why, *_), found in told.items():
+            self._emit(why, group, found, group.made.stack if group.made else ())
+
+    def _reason(self, key: int, suspect: _Suspect, group: _Group) -> tuple[str, Stack, Cut | None]:
+        if suspect.withheld:
+            return "withheld", suspect.withheld, None
+        cuts = [cut for cut, behind in self._cut.values() if key in behind]
+        cut = max(cuts, key=self._weight, default=None)
+        weight = self._weight(cut) if cut is not None else 0
+        if cut is not None and cut.behind == "leaf" and weight < 2 and (suspect.used or not group.is_idle):
+            weight = 0  # its own value is taken out, to be saved or shown
+        if cut is not None and weight:
+            return "cut", cut.stack, cut
+        if suspect.used:
+            return "ignored", suspect.used, None
+        if suspect.number is not None and not suspect.off:
+            return "cut", suspect.number.stack, suspect.number
+        return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
+
+    def _weight(self, cut: Cut) -> int:
+        """How sure it is that this cut, of several, is the one that matters."""
+        if cut.stack in self._entered or cut.why in ("copied", "written", "constant gradient"):
+            return 2 if cut.why == "not differentiable" else 3
+        # a number is as often for a log as for a loss; an index chooses what goes on
+        return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1
+
+    def _root(self, group: _Group, key: int) -> str:
+        """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""
+        name = group.holders.names.get(key, "")
+        others = [group.holders.names.get(one, "") for one in group.members if not self._never_used(group, one)]
+        for above in group.holders.above(name):
+            if not any(other.startswith((f"{above}.", f"{above}[")) for other in others):
+                return above
+        return name
+
+    def _never_used(self, group: _Group, key: int) -> bool:
+        suspect = group.suspects.get(key)
+        return suspect is not None and not (suspect.used or suspect.off or suspect.number)
+
+    def _emit(self, why: str, group: _Group, found: list[tuple[int, str, Stack, Cut | None]], made: Stack) -> None:
+        first, root, where, cut = found[0]
+        suspect = group.suspects[first]
+        holders, birth = group.holders, suspect.birth
+        names = [root or holders.names.get(one, "") for one, root, _, _ in found]
+        names = [
+            name or self._kind_name(group.suspects[one].birth) for (one, *_), name in zip(found, names, strict=True)
+        ]
+        path = self._path(group, first, root)
+        self.session.emit(
+            Unreached(
+                why,
+                tuple(dict.fromkeys(names))[:_NAMES],
+                len(found),
+                group.kind,
+                made,
+                group.steps,
+                where if why in ("unused", "withheld") else birth.stack if birth else (),
+                holders.modules[root].kind if root in holders.modules else birth.kind if birth else "",
+                (root or names[0]).rpartition(".")[2],
+                tuple(dict.fromkeys(site.path for site in birth.stack)) if birth else (),
+                suspect.used or suspect.off,
+                cut,
+                group.is_idle,
+                self._excuse(group, first, root, birth, path),
+            )
+        )
+
+    @staticmethod
+    def _kind_name(birth: Birth | None) -> str:
+        return f"{birth.kind}.{birth.name}" if birth else "a parameter"
+
+    @staticmethod
+    def _path(group: _Group, key: int, root: str) -> list[str]:
+        return group.holders.above(group.holders.names.get(key, root))
+
+    def _excuse(self, group: _Group, key: int, root: str, birth: Birth | None, path: list[str]) -> str:
+        modules = group.holders.modules
+        if not modules:
+            return "unknown"  # of later optimizers the modules are not searched for
+        above = next((name for name in reversed(path) if root.startswith(f"{name}.") and name != root), "")
+        if above and modules[above].container:
+            return "picked"
+        if birth is None or not birth.own:
+            return "library"
+        if self._births.is_loaded(key):
+            return "loaded"
+        return "evaluating" if path and not modules[path[-1]].training else ""
+
+
+def _custom_above(leaf: Tensor, call: BackwardCall) -> Any:
+    """The nearest node of a custom Function above a leaf, None where there is none."""
+    at = next(iter(walk.takers_of(leaf, call.nodes)), None)
+    while at is not None and not hasattr(type(at), "_forward_cls"):
+        at = call.users[at]
+    return at
+
+
+def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
+    """Tells whether somebody writes to a parameter, also through `.data`, which counts no versions."""
+    few: list[Any] = []
+    if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
+        few = tensor.detach().reshape(-1)[:4].tolist()
+    return id(tensor), tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
+
+
+def _computed_with(tensor: Tensor, call: TorchCall, stack: Stack) -> bool:
+    """Whether an operation with gradients off is one of a forward pass: not of an average of parameters, or a look at
+    them."""
+    others = [one for one in call.inputs if one is not tensor]
+    if not others or call.func.__name__.startswith("_foreach"):
+        return call.func not in _TAKEN_OUT and any(site.in_module_call for site in stack)
+    return any(one.shape != tensor.shape for one in others)

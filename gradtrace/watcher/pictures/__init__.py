@@ -1,0 +1,1 @@
+"""Graphs as plain values, for show and dot."""

@@ -1,0 +1,1 @@
+"""What each statement changed, for follow."""

@@ -1,0 +1,257 @@
+"""One watch over the user's script: puts the mode, the hooks and the observers in place, and takes them away.
+
+with Watch(listener) as watch: ...      # events go to the listener; at the end everything is put back
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+import torch.autograd.graph
+
+from gradtrace.model.events import End, Event
+from gradtrace.model.graph import Graph
+from gradtrace.watcher.code.frames import Frames
+from gradtrace.watcher.core import compiled, warning_sites, zero_grad
+from gradtrace.watcher.core.backward import Calls
+from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.mode import Mode
+from gradtrace.watcher.core.observer import Observer, overriding
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import HandWritten, Steps
+from gradtrace.watcher.faults.constants import Constants
+from gradtrace.watcher.faults.evaluations import Evaluations
+from gradtrace.watcher.faults.growth import GrowthWatcher
+from gradtrace.watcher.faults.hidden_writes import HiddenWrites
+from gradtrace.watcher.faults.losses import Losses
+from gradtrace.watcher.faults.mixed_batch import Layouts
+from gradtrace.watcher.faults.sequences import Sequences
+from gradtrace.watcher.faults.shapes import GradientShapes
+from gradtrace.watcher.faults.values import Values
+from gradtrace.watcher.faults.writes import Writes
+from gradtrace.watcher.gradients.clips import Clips
+from gradtrace.watcher.gradients.frozen import Frozen
+from gradtrace.watcher.gradients.ledger import Ledger
+from gradtrace.watcher.parameters.births import Births
+from gradtrace.watcher.parameters.flat import FlatGradients
+from gradtrace.watcher.parameters.leaves import Leaves
+from gradtrace.watcher.parameters.unoptimized import Unowned
+from gradtrace.watcher.parameters.unreached import Reach
+from gradtrace.watcher.pictures.snapshot import Snapshots
+
+if TYPE_CHECKING:
+    from gradtrace.watcher.story.teller import Storyteller
+
+TORCH_VERSION = str(torch.__version__)
+
+_watching: list[Watch] = []
+
+
+def _abandon_in_child() -> None:
+    for watch in _watching:
+        watch.abandon()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_abandon_in_child)
+
+
+class Watch:
+    """Watches this thread's use of torch from entry to exit.
+
+    `user_roots` are directories of the user's code that lie inside a library's, `launchers` files that run it and are none
+    of it; `stop_after` ends the run after so many
+    optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `rules` watches for what
+    rules judge (by default where there are no snapshots), `story` follows each statement.
+    """
+
+    def __init__(
+        self,
+        listener: Callable[[Event], None],
+        *,
+        user_roots: Iterable[str] = (),
+        launchers: Iterable[str] = (),
+        stop_after: int | None = None,
+        snapshots: Snapshots | None = None,
+        rules: bool | None = None,
+        story: Storyteller | None = None,
+        debug: bool = False,
+    ) -> None:
+        session = self._session = Session(listener, Frames(user_roots, launchers), debug)
+        cuts = Cuts(session)
+        self._steps = Steps(session, stop_after)
+        self.snapshots = snapshots
+        self._observers: list[Observer] = [cuts]
+        if snapshots is not None:
+            snapshots.attach(session, cuts)
+            self._observers.append(snapshots)
+        if rules or (rules is None and snapshots is None):
+            self._observers += _for_rules(session, self._steps, cuts)
+        if story is not None:
+            story.attach(session, cuts, self._steps)
+            self._observers.append(story)
+        self._steps.told_after = overriding(self._observers, "after_step")
+        self._steps.told_unseen = overriding(self._observers, "after_unseen_step")
+        self._calls = Calls(session, self._steps, cuts, self._observers)
+        self._open = ExitStack()
+        #: what is hidden from torch.compile
+        self._shy = ExitStack()
+        self._hidden = False
+        self._compiled = compiled.pieces()
+
+    def __enter__(self) -> Watch:
+        session = self._session
+        session.begin()
+        with ExitStack() as opened:
+            opened.callback(session.guarded, self._end)
+            opened.enter_context(_engine(self._calls))
+            opened.enter_context(self._steps.watched())
+            for observer in self._observers:
+                opened.enter_context(observer.watched())
+            opened.enter_context(warning_sites.placed())
+            self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
+            self._shy = self._exposed()
+            opened.callback(lambda: self._shy.close())
+            opened.enter_context(compiled.regions(self._hide))
+            self._open = opened.pop_all()
+        _watching.append(self)
+        return self
+
+    def _exposed(self) -> ExitStack:
+        """Puts in place what torch.compile would take for a part of the script."""
+        with ExitStack() as opened:
+            opened.enter_context(self._steps.hooked())
+            opened.enter_context(self._mode.overlooked())
+            opened.enter_context(zero_grad.watched(self._session, self._mode, self._observers))
+            return opened.pop_all()
+
+    def _hide(self) -> Callable[[], None]:
+        """A compiled function begins to run: takes that away until it ends."""
+        if self._hidden or not self._session.in_watched_thread():
+            return lambda: None
+        self._hidden = True
+        versions = self._session.guarded(self._steps.versions) or {}
+        self._shy.close()
+        self._mode.stand_aside(True)
+
+        def appear() -> None:
+            self._hidden = False
+            self._mode.stand_aside(False)
+            self._shy = self._exposed()
+            self._session.guarded(self._steps.unseen, versions)
+
+        return appear
+
+    def __exit__(self, *error: object) -> None:
+        _watching.remove(self)
+        try:
+            self._open.close()
+        finally:
+            self._session.abandon()
+
+    def abandon(self) -> None:
+        """In a forked child, a worker that loads data for one: nobody will ask for what is seen there."""
+        self._session.abandon()
+        self._mode.stand_aside(True)
+        for observer in self._observers:
+            observer.abandoned()
+
+    def crashed(self, error: BaseException) -> None:
+        """The script ends by this exception."""
+        for observer in self._observers:
+            self._session.guarded(observer.crashed, error, self._session.frames.raised_at(error))
+
+    def _end(self) -> None:
+        for observer in self._observers:
+            self._session.guarded(observer.at_end)
+        self._session.emit(End(held=self._session.held()))
+
+    @property
+    def backward_calls(self) -> int:
+        return self._session.backward_calls
+
+    @property
+    def optimizer_steps(self) -> int:
+        return self._session.steps
+
+    def user_files(self) -> tuple[str, ...]:
+        """The files of the user's code that were loaded."""
+        # not by `module.__file__`, at which a lazy module would load something
+        modules: list[object] = [*sys.modules.values()]
+        files = {vars(module).get("__file__") for module in modules if isinstance(module, ModuleType)}
+        frames = self._session.frames
+        return tuple(
+            sorted({os.path.abspath(file) for file in files if isinstance(file, str) and frames.is_user(file)})
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the reader must know about the watching itself."""
+        return tuple(self._session.remarks)
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """What a judgement must say of the code that it is not about."""
+        number = compiled.pieces() - self._compiled
+        return (compiled.remark(number),) if number > 0 else ()
+
+
+def graph_of(tensors: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:
+    """The graph behind tensors that a function of ours was called with from `frame`, as a running watch knows it:
+    without one, no line and no module is known."""
+    running = next((one.snapshots for one in reversed(_watching) if one.snapshots is not None), None)
+    if running is None:
+        session = Session(lambda event: None, Frames())
+        running = Snapshots()
+        running.attach(session, Cuts(session))
+    return running.take(tensors, frame)
+
+
+def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
+    """What `check` watches beyond backward calls and steps; a picture does without."""
+    hidden, births = HiddenWrites(session), Births(session)
+    reach = Reach(session, births, cuts)
+    growth = GrowthWatcher(session)
+    return [
+        HandWritten(session, steps),
+        growth,
+        Evaluations(session, growth),
+        Frozen(session),
+        Ledger(session, steps, Clips(session)),
+        hidden,
+        Writes(session, hidden),
+        Values(session),
+        GradientShapes(session),
+        Losses(session),
+        Layouts(session),
+        Sequences(session),
+        births,
+        Leaves(session, births),
+        Constants(session),
+        Unowned(session, births, reach),
+        reach,
+        FlatGradients(session),
+    ]
+
+
+@contextmanager
+def _engine(calls: Calls) -> Iterator[None]:
+    # imported by name in both modules
+    modules = torch.autograd, torch.autograd.graph
+    name = "_engine_run_backward"
+    found = [getattr(module, name) for module in modules]
+    wrapped = calls.wrap(found[0])
+    for module in modules:
+        setattr(module, name, wrapped)
+    try:
+        yield
+    finally:
+        for module, engine in zip(modules, found, strict=True):
+            if getattr(module, name) is wrapped:
+                setattr(module, name, engine)

@@ -1,0 +1,153 @@
+"""Holds the layout: who may import whom, what loads torch, and which names are public."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import gradtrace
+
+PACKAGE = Path(gradtrace.__file__).parent
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+#: The packages, from the top down: a module imports from its own package and from lower layers.
+LAYERS = (
+    {"__main__"},
+    {"cli"},
+    {"integrations"},
+    {"commands"},
+    {"report"},
+    {"renderers.findings", "renderers.graph", "renderers.story", "renderers.output"},
+    {"renderers.wording", "renderers.paper"},
+    {"rules"},
+    {"watcher.watch"},
+    {"watcher.faults", "watcher.gradients", "watcher.story"},
+    {"watcher.parameters", "watcher.pictures"},
+    {"watcher.core"},
+    {"watcher.code", "watcher.graph"},
+    {"host", "graphs", "stories"},
+    {"source"},
+    {"model"},
+    {"errors", ""},
+)
+LAYER_OF = {package: len(LAYERS) - at for at, layer in enumerate(LAYERS) for package in layer}
+#: packages whose parts have layers of their own
+SPLIT = {"watcher", "renderers"}
+#: who may import what is not ours: the beginnings of module names
+OUTSIDE = {
+    "torch": ("gradtrace.watcher", "gradtrace.integrations.interactive"),  # there for types alone
+    "rich": (
+        "gradtrace.renderers.paper",
+        *(f"gradtrace.renderers.findings.{name}" for name in ("text", "rules")),
+        *(f"gradtrace.renderers.graph.{name}" for name in ("tree", "diff")),
+        "gradtrace.renderers.story.text",
+    ),
+    "tomli": ("gradtrace.report.config",),
+    "tomllib": ("gradtrace.report.config",),  # of the standard library from 3.11 on
+    "graphviz": ("gradtrace.renderers.graph.dot",),
+    "typer": ("gradtrace.cli",),
+    "pytest": ("gradtrace.integrations.pytest_plugin",),
+}
+
+
+#: what the public face imports for itself
+_BY_THE_WAY = (TYPE_CHECKING, Any)
+
+
+def package(module: str) -> str:
+    """`rules` for `gradtrace.rules.freed_graph`, `watcher.core` for `gradtrace.watcher.core.mode`."""
+    _, *names = module.split(".")
+    depth = 2 if names and names[0] in SPLIT else 1
+    return ".".join(names[:depth])
+
+
+def imported(module: str, for_types: bool = True) -> Iterator[str]:
+    """Every module that a module of ours imports, anywhere in its file; `for_types`: also for type checkers only."""
+    waiting: list[ast.AST] = [ast.parse(MODULES[module].read_text(encoding="utf-8"))]
+    while waiting:
+        node = waiting.pop()
+        if for_types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+            waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively: line {node.lineno}"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name in MODULES else str(node.module) for name in names)
+
+
+def ours(module: str, for_types: bool = True) -> set[str]:
+    return {name for name in imported(module, for_types) if name.split(".")[0] == "gradtrace"}
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if package(module) not in SPLIT])
+def test_a_module_imports_only_from_lower_layers(module: str) -> None:
+    here = package(module)
+    for name in ours(module, for_types=module != "gradtrace"):
+        there = package(name)
+        assert here == there or LAYER_OF[there] < LAYER_OF[here], f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_is_not_ours_stays_in_its_modules(module: str) -> None:
+    for name in imported(module):
+        outside = name.split(".")[0]
+        if outside != "gradtrace" and outside not in sys.stdlib_module_names:
+            assert module.startswith(OUTSIDE.get(outside, ())), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if package(name) == "rules"])
+def test_rules_are_judged_by_facts_alone(module: str) -> None:
+    assert {package(name) for name in ours(module)} <= {"rules", "source", "graphs", "model", "errors"}
+
+
+def test_imports_form_no_circle() -> None:
+    TopologicalSorter({module: ours(module, for_types=False) - {module} for module in MODULES}).prepare()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-c", "import gradtrace"], *(["-m", "gradtrace", word] for word in ("--help", "--version", "rules"))],
+)
+def test_torch_is_not_loaded_before_it_is_needed(arguments: list[str]) -> None:
+    loaded = loaded_by(*arguments)
+    assert "gradtrace" in loaded
+    assert not loaded & {"torch", "numpy", "graphviz"}
+
+
+def test_a_command_line_is_read_without_what_validates_it() -> None:
+    command = "-m", "gradtrace", "check", "--select", "stale-grad", "-o", "report.json", "there-is-no-script.py"
+    loaded = loaded_by(*command, status=2)
+    assert {"gradtrace", "typer"} <= loaded
+    assert not loaded & {"torch", "pydantic"}
+
+
+def loaded_by(*arguments: str, status: int = 0) -> set[str]:
+    process = subprocess.run([sys.executable, "-X", "importtime", *arguments], capture_output=True, text=True)
+    assert process.returncode == status, process.stderr
+    return {line.rpartition("|")[2].strip().split(".")[0] for line in process.stderr.splitlines()}
+
+
+def test_the_public_names_are_exactly_these() -> None:
+    assert gradtrace.__all__ == ["__version__", "dot", "show", "watch"]
+    assert all(hasattr(gradtrace, name) for name in gradtrace.__all__)
+    # pytest, which loads a plugin of ours, puts in names that are no identifiers
+    names = {name for name in vars(gradtrace) if name.isidentifier() and name[0] != "_"}
+    public = {name for name in names if vars(gradtrace)[name] not in _BY_THE_WAY}
+    assert public - {package(module).partition(".")[0] for module in MODULES} == set()
+
+
+def test_the_version_is_the_one_of_the_package() -> None:
+    assert gradtrace.__version__ == version("gradtrace")
+    with pytest.raises(AttributeError, match="no attribute 'loss'"):
+        gradtrace.loss

@@ -66,35 +66,43 @@ class UnneededRetain(Rule):
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _Line] = {}
-        #: where backward calls came from
-        self._ran: set[Stack] = set()
+        #: by the number of a call whose graph is pending: its line
+        self._pending: dict[int, _Line] = {}
+        #: the lines that backward calls came from
+        self._ran: set[tuple[str, int]] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Backward):
-            self._ran.add(event.stack)
+            self._ran.update(site.place for site in event.stack)
             self._follow(event)
         elif isinstance(event, Step):
-            for line in self._lines.values():
-                line.pending.update((number, True) for number in event.held if number in line.pending)
+            for number in event.held:
+                if number in self._pending:
+                    self._pending[number].pending[number] = True
         elif isinstance(event, End):
             return [finding for line in self._lines.values() for finding in self._judge(line, event)]
         return []
 
     def _follow(self, event: Backward) -> None:
         place, option = _asked(event) if (event.retain_graph or event.create_graph) and not event.error else ((), "")
-        for key, line in self._lines.items():
-            entered = sum(line.pending.pop(number, None) is not None for number in event.entered)
-            if key == place[:1]:
-                line.by_itself += entered
+        for number in event.entered:
+            entered = self._pending.pop(number, None)
+            if entered is None:
+                continue
+            del entered.pending[number]
+            if entered.stack[:1] == place[:1]:
+                entered.by_itself += 1
             else:
-                line.by_others += entered
+                entered.by_others += 1
         if not place:
             return
         line = self._lines.setdefault(place[:1], _Line(place, option, event.root))
         line.calls += 1
         line.pending[event.number] = False
+        self._pending[event.number] = line
         if len(line.pending) > _FOLLOWED:
-            line.pending.popitem(last=False)
+            oldest, _ = line.pending.popitem(last=False)
+            del self._pending[oldest]
 
     def _judge(self, line: _Line, end: End) -> list[Finding]:
         # the run may have ended before the call that needs these
@@ -118,8 +126,7 @@ class UnneededRetain(Rule):
     def _level(self, site: Site) -> Level:
         """A call that did not come about in this run may need the graph in another."""
         later = ((site.path, line) for line in questions.conditional(site, ("backward", "grad")))
-        ran = {site.place for stack in self._ran for site in stack}
-        return self.level if ran.issuperset(later) else Level.NOTE
+        return self.level if self._ran.issuperset(later) else Level.NOTE
 
 
 def _knows_the_last(site: Site) -> bool:

@@ -124,17 +124,28 @@ def shows(site: Site) -> bool:
 def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
     """The lines below `site` in its function that call one of `names`, or a function of the file that does, and that run
     only where an `if` says so. A scheduler's `step` is another matter."""
-    found, index = statement(site.path, site.line, site.column), index_of(site.path)
-    if found is None or index is None:
+    found = statement(site.path, site.line, site.column)
+    if found is None:
         return []
-    calls = [node for node in index.parent if isinstance(node, ast.Call)]
-    direct = [ancestor(site.path, node, FUNCTIONS) for node in calls if called(node) in names]
-    wanted = {*names, *(getattr(function, "name", "") for function in direct)} - {""}
     here = ancestor(site.path, found, FUNCTIONS)
-    meant = [node for node in calls if called(node) in wanted and "sched" not in ast.unparse(node.func)]
-    near = [node for node in meant if ancestor(site.path, node, FUNCTIONS) is here]
-    guards = [(node, ancestor(site.path, node, (ast.If,))) for node in near]
-    return [node.lineno for node, at in guards if isinstance(at, ast.If) and at.lineno > site.line]
+    guarded = _guarded_calls(site.path, names)
+    return [line for function, line, guard in guarded if function is here and guard > site.line]
+
+
+@lru_cache(maxsize=256)
+def _guarded_calls(path: str, names: tuple[str, ...]) -> list[tuple[ast.AST | None, int, int]]:
+    """The calls under an `if` of one of `names`, or of a function of the file that calls one: the function that each
+    stands in, its line, and the line of the `if`."""
+    index = index_of(path)
+    calls = [node for node in (index.parent if index else ()) if isinstance(node, ast.Call)]
+    direct = [ancestor(path, node, FUNCTIONS) for node in calls if called(node) in names]
+    wanted = {*names, *(getattr(function, "name", "") for function in direct)} - {""}
+    found = []
+    for node in calls:
+        guard = ancestor(path, node, (ast.If,)) if called(node) in wanted else None
+        if isinstance(guard, ast.If) and "sched" not in ast.unparse(node.func):
+            found.append((ancestor(path, node, FUNCTIONS), node.lineno, guard.lineno))
+    return found
 
 
 def changes(path: str, expression: ast.expr) -> bool:
@@ -151,6 +162,7 @@ def changes(path: str, expression: ast.expr) -> bool:
     return len(written) > 1 or any(ancestor(path, node, LOOPS) is not None for node in written)
 
 
+@lru_cache(maxsize=4096)
 def call_of(path: str, method: str) -> int | None:
     """The first line on which a method of this name is called."""
     index = index_of(path)
@@ -158,6 +170,7 @@ def call_of(path: str, method: str) -> int | None:
     return min((node.lineno for node in calls if called(node) == method), default=None)
 
 
+@lru_cache(maxsize=4096)
 def uncalled(path: str, method: str) -> int | None:
     """The first line that names a method and forgets to call it: `optimizer.zero_grad`."""
     index = index_of(path)
@@ -165,6 +178,7 @@ def uncalled(path: str, method: str) -> int | None:
     return min((node.lineno for node in found if getattr(node.value, "attr", None) == method), default=None)
 
 
+@lru_cache(maxsize=4096)
 def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
     """The line of the only `return` of the function defined on `line` (or decorated there), and the expressions that it
     returns."""

@@ -7,8 +7,8 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable
-from itertools import islice
 from types import CodeType, FrameType
+from typing import TypeAlias
 
 import torch
 
@@ -22,6 +22,11 @@ START = Program._attempt.__code__
 MODULE_CALL = torch.nn.Module._call_impl.__code__
 _PACKAGE = os.path.dirname(gradtrace.__file__)
 _PACKAGE_DIRECTORIES = tuple(os.sep + name + os.sep for name in ("site-packages", "dist-packages"))
+#: line, end line, column and end column of an instruction
+_Position: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+#: code objects with the places of their instructions, and how many of them are kept
+_decoded: dict[int, tuple[CodeType, list[_Position]]] = {}
+_DECODED = 64
 #: distinct stacks remembered before the memory is started afresh: a run that compiles code for ever must not grow
 _MOST = 50_000
 
@@ -159,9 +164,21 @@ def site_of(frame: FrameType, at: int | None = None) -> Site:
     function = getattr(code, "co_qualname", code.co_name)
     path = path_of(code)
     if sys.version_info >= (3, 11):
-        line, end_line, column, end_column = next(islice(code.co_positions(), at // 2, None))
+        line, end_line, column, end_column = _positions(code)[at // 2]
         return Site(path, line or frame.f_lineno, function, column, end_line, end_column)
     return Site(path, frame.f_lineno, function)
+
+
+def _positions(code: CodeType) -> list[_Position]:
+    """The place in the source of each instruction. Kept for the code met last: to find one, Python decodes all before
+    it, which a module of thousands of lines would pay again at each of them."""
+    # by identity: to compare code objects, Python compares all that is in them
+    known = _decoded.get(id(code))
+    if known is None:
+        if len(_decoded) >= _DECODED:
+            del _decoded[next(iter(_decoded))]
+        known = _decoded[id(code)] = code, list(code.co_positions())
+    return known[1]
 
 
 def _as_module_call(site: Site) -> Site:

@@ -35,6 +35,7 @@ LAYERS = (
     {"watcher.parameters", "watcher.pictures"},
     {"watcher.core"},
     {"watcher.code", "watcher.graph"},
+    {"watcher.compat"},
     {"host", "graphs", "stories"},
     {"source"},
     {"model"},
@@ -59,6 +60,17 @@ OUTSIDE = {
     "pytest": ("gradtrace.integrations.pytest_plugin",),
 }
 
+
+#: names that look private and are documented, as old as what they belong to, or that nothing could be put around
+STABLE = {
+    *("_getframe", "_current_frames"),  # sys: what is put around them is one more frame
+    *("_replace", "_fields", "_field_defaults"),  # named tuples: documented
+    *("_version", "_base", "_is_view", "_values"),  # tensors
+    *("_parameters", "_buffers", "_modules"),  # modules
+    *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),  # modules
+    *("_foreach_add_", "_foreach_sub_", "_foreach_addcdiv_", "_foreach_addcmul_", "_foreach_zero_"),  # keys of tables
+    *("_foreach", "_amp_foreach_non_finite_check_and_unscale_"),
+}
 
 #: what the public face imports for itself
 _BY_THE_WAY = (TYPE_CHECKING, Any)
@@ -109,6 +121,39 @@ def test_what_is_not_ours_stays_in_its_modules(module: str) -> None:
 @pytest.mark.parametrize("module", [name for name in MODULES if package(name) == "rules"])
 def test_rules_are_judged_by_facts_alone(module: str) -> None:
     assert {package(name) for name in ours(module)} <= {"rules", "source", "graphs", "model", "errors"}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if package(name) != "watcher.compat"])
+def test_private_names_of_others_are_read_in_one_module(module: str) -> None:
+    assert set(private_names(module)) <= STABLE | OWN_NAMES
+
+
+def private_names(module: str) -> Iterator[str]:
+    """Every private name that a module reads of an object, imports, or holds as text."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Attribute):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [*str(node.module).split("."), *(alias.name for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [part for alias in node.names for part in alias.name.split(".")]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names = [part for part in node.value.split(".") if part.isidentifier() and len(part) > 2]
+        yield from (name for name in names if name.startswith("_") and not name.startswith("__"))
+
+
+def own_names() -> Iterator[str]:
+    """The names that gradtrace itself gives to functions, classes, attributes and variables."""
+    for path in MODULES.values():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                yield node.name
+            elif isinstance(node, ast.Attribute | ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+OWN_NAMES = set(own_names())
 
 
 def test_imports_form_no_circle() -> None:

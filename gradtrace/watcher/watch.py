@@ -13,11 +13,11 @@ from types import FrameType, ModuleType
 from typing import TYPE_CHECKING
 
 import torch
-import torch.autograd.graph
 
 from gradtrace.model.events import End, Event
 from gradtrace.model.graph import Graph
 from gradtrace.watcher.code.frames import Frames
+from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
 from gradtrace.watcher.core import compiled, warning_sites, zero_grad
 from gradtrace.watcher.core.backward import Calls
 from gradtrace.watcher.core.cuts import Cuts
@@ -103,7 +103,7 @@ class Watch:
         #: what is hidden from torch.compile
         self._shy = ExitStack()
         self._hidden = False
-        self._compiled = compiled.pieces()
+        self._compiled = compiled_pieces()
 
     def __enter__(self) -> Watch:
         session = self._session
@@ -198,7 +198,7 @@ class Watch:
     @property
     def unseen(self) -> tuple[str, ...]:
         """What a judgement must say of the code that it is not about."""
-        number = compiled.pieces() - self._compiled
+        number = compiled_pieces() - self._compiled
         return (compiled.remark(number),) if number > 0 else ()
 
 
@@ -242,16 +242,13 @@ def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
 
 @contextmanager
 def _engine(calls: Calls) -> Iterator[None]:
-    # imported by name in both modules
-    modules = torch.autograd, torch.autograd.graph
-    name = "_engine_run_backward"
-    found = [getattr(module, name) for module in modules]
+    found = [getattr(module, ENGINE) for module in ENGINE_MODULES]
     wrapped = calls.wrap(found[0])
-    for module in modules:
-        setattr(module, name, wrapped)
+    for module in ENGINE_MODULES:
+        setattr(module, ENGINE, wrapped)
     try:
         yield
     finally:
-        for module, engine in zip(modules, found, strict=True):
-            if getattr(module, name) is wrapped:
-                setattr(module, name, engine)
+        for module, engine in zip(ENGINE_MODULES, found, strict=True):
+            if getattr(module, ENGINE) is wrapped:
+                setattr(module, ENGINE, engine)

@@ -15,11 +15,10 @@ import torch
 import gradtrace
 from gradtrace.host.script import Program
 from gradtrace.model.site import Site, Stack
+from gradtrace.watcher.compat import MODULE_CALL
 
 #: below this frame lies our own start: the launcher in a user's `bin` directory is no code of theirs
 START = Program._attempt.__code__
-#: the frame through which every `module(...)` goes
-MODULE_CALL = torch.nn.Module._call_impl.__code__
 _PACKAGE = os.path.dirname(gradtrace.__file__)
 _PACKAGE_DIRECTORIES = tuple(os.sep + name + os.sep for name in ("site-packages", "dist-packages"))
 #: line, end line, column and end column of an instruction

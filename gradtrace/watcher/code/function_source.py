@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from gradtrace.model.site import Site, Stack
+from gradtrace.watcher.compat import function_of
 
 #: lines that decorators may take
 _DECORATORS = 8
@@ -15,7 +16,7 @@ _DECORATORS = 8
 
 def backward_of(kind: type) -> Stack:
     """The `def` line of the backward of a custom Function, whose node is of type `kind`; empty where there is none."""
-    forward = getattr(kind, "_forward_cls", None)
+    forward = function_of(kind)
     return defined(getattr(forward, "backward", None)) if forward is not None else ()
 
 

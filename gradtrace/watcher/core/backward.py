@@ -14,6 +14,7 @@ from gradtrace.host import heap
 from gradtrace.model.events import Backward, Contribution
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.gradients import Leaf
@@ -83,7 +84,7 @@ class Calls:
         """Numbers of the calls that created some of these nodes as a graph of gradients."""
         if not self._session.created:
             return set()
-        numbers = {node._sequence_nr() for node in nodes}
+        numbers = {node_number(node) for node in nodes}
         low, high = min(numbers, default=0), max(numbers, default=-1)
         # in the order of their numbers
         recent = takewhile(lambda one: one[2] > low, reversed(self._session.created))
@@ -107,7 +108,7 @@ class BackwardCall:
         self.start = session.sequence()
         session.longest = max(session.longest, self.start - session.phase)
         roots = walk.roots_of(outputs)
-        self.root_node = roots[0]._sequence_nr() if roots else -1
+        self.root_node = node_number(roots[0]) if roots else -1
         self.root_output = getattr(next(iter(outputs), None), "output_nr", 0)
         self.root = questions.root_of(self.stack[0]) if self.stack else ""
         # a scalar root has no gradient worth telling of: torch fills in a one
@@ -130,7 +131,7 @@ class BackwardCall:
 
     def numbers(self) -> set[int]:
         """The sequence numbers of the nodes it ran through."""
-        return {node._sequence_nr() for node in self._visit.nodes}
+        return {node_number(node) for node in self._visit.nodes}
 
     @cached_property
     def nodes(self) -> Sequence[Any]:

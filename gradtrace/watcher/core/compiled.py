@@ -11,22 +11,13 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType
 from typing import Any, TypeVar
 
 import torch
 
+from gradtrace.watcher.compat import DYNAMO, compile_callback, spare
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-_dynamo: Any = torch._C._dynamo.eval_frame
-_can_spare = hasattr(_dynamo, "set_code_exec_strategy")  # not before PyTorch 2.7
-
-
-def spare(code: CodeType, callees: bool = True) -> None:
-    """Has torch.compile leave this code alone and, with `callees`, all that it calls."""
-    if _can_spare:
-        act = _dynamo._FrameAction
-        _dynamo.set_code_exec_strategy(code, _dynamo._FrameExecStrategy(act.SKIP, act.SKIP if callees else act.DEFAULT))
 
 
 def ours(function: F) -> F:
@@ -44,7 +35,7 @@ def around(function: F) -> F:
 @around  # in a function marked as ours it would always be off
 def running() -> bool:
     """Whether a compiled function runs, or something that it calls."""
-    return _dynamo.get_eval_frame_callback() is not None
+    return compile_callback() is not None
 
 
 @contextmanager
@@ -67,11 +58,11 @@ def regions(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     @functools.wraps(compile_)
     def compiling(*args: Any, **kwargs: Any) -> Any:
         if not patched:
-            patch(importlib.import_module("torch._dynamo.eval_frame").OptimizeContext)
+            patch(importlib.import_module(DYNAMO).OptimizeContext)
         return compile_(*args, **kwargs)
 
-    if "torch._dynamo.eval_frame" in sys.modules:
-        patch(sys.modules["torch._dynamo.eval_frame"].OptimizeContext)
+    if DYNAMO in sys.modules:
+        patch(sys.modules[DYNAMO].OptimizeContext)
     torch.compile = compiling
     try:
         yield
@@ -80,13 +71,6 @@ def regions(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
             torch.compile = compile_
         for kind, init in patched:
             kind.__init__ = init
-
-
-def pieces() -> int:
-    """How many pieces of code were compiled so far in this process, as torch itself counts them."""
-    dynamo = sys.modules.get("torch._dynamo.utils")
-    counters = getattr(dynamo, "counters", None)
-    return int(counters["frames"]["ok"]) if counters else 0
 
 
 def remark(number: int) -> str:

@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 from gradtrace.model.events import Backward, Cut
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
+from gradtrace.watcher.compat import set_grad_enabled
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
@@ -129,7 +130,7 @@ class Cuts(Observer):
             **dict.fromkeys(_SEVERAL, self._several),
             **dict.fromkeys(_COPYING, self._copied),
             Tensor.__setitem__: self._put,
-            torch._C._set_grad_enabled: self._switch,
+            set_grad_enabled: self._switch,
             torch.autograd.grad: self._differentiate,
         }
 

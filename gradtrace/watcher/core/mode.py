@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
@@ -15,16 +15,11 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from gradtrace.watcher.compat import TensorBase, mode_at, mode_height, pop_mode, push_mode
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, overriding
 from gradtrace.watcher.core.session import Session, out_of_reach
 from gradtrace.watcher.core.steps import Steps
-
-#: the stack of modes
-_height: Callable[[], int] = torch._C._len_torch_function_stack
-_at: Callable[[int], Any] = torch._C._get_function_stack_at
-_pop: Callable[[], Any] = torch._C._pop_torch_function_stack
-_push: Callable[[Any], None] = torch._C._push_on_torch_function_stack
 
 _OWNERS = torch, torch.Tensor, torch.functional, torch.nn.functional, torch.nn.init, torch.autograd
 #: torch's functions in Python as they are before the script runs; and by its code each that shares it with no other
@@ -50,10 +45,10 @@ class Mode(TorchFunctionMode):
         """Leaves the stack for good, wherever in it we are: a mode that the script entered and never left stays."""
         self._left_at = None
         above = []
-        while _height() and (mode := _pop()) is not self:
+        while mode_height() and (mode := pop_mode()) is not self:
             above.append(mode)
         for mode in reversed(above):
-            _push(mode)
+            push_mode(mode)
 
     @contextmanager
     def overlooked(self) -> Iterator[None]:
@@ -77,8 +72,8 @@ class Mode(TorchFunctionMode):
     @property
     def on_top(self) -> bool:
         """No mode of anybody else's comes before ours, and we stand not aside."""
-        height = _height()
-        return height > 0 and _at(height - 1) is self
+        height = mode_height()
+        return height > 0 and mode_at(height - 1) is self
 
     @contextmanager
     def aside(self) -> Iterator[None]:
@@ -91,13 +86,13 @@ class Mode(TorchFunctionMode):
 
     def stand_aside(self, aside: bool) -> None:
         """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
-        height = _height()
+        height = mode_height()
         if aside:
-            if height and _at(height - 1) is self:
-                _pop()
+            if height and mode_at(height - 1) is self:
+                pop_mode()
                 self._left_at = height - 1
         elif self._left_at == height:
-            _push(self)
+            push_mode(self)
             self._left_at = None
 
     @compiled.around
@@ -152,7 +147,7 @@ def _original(func: FunctionType, caller: FrameType | None) -> Any:
     if caller is not None and caller.f_code in _BY_CODE:
         return _BY_CODE[caller.f_code]
     name = next((name for name, one in vars(torch.Tensor).items() if one is func), "")
-    return getattr(torch._C.TensorBase, name, func)
+    return getattr(TensorBase, name, func)
 
 
 class _Told:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from gradtrace.model.events import Owners, Reentry
+from gradtrace.watcher.compat import node_number, unpacked_attributes
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
 
@@ -33,7 +34,7 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
     trail = session.trail
     entry, carried = ancestry.entry(user, node, mark.number)
     gathered = _gathered(carried)
-    built = trail.find(carried._sequence_nr())
+    built = trail.find(node_number(carried))
     below = walk.below(node)
     old = session.owners(one.variable for one in below if type(one) is walk.ACCUMULATE)
     return Reentry(
@@ -44,17 +45,17 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
         freed=not mark.failed,
         spoilt=failed and any(map(_is_spoilt, below)),
         op=type(carried).__name__,
-        node=carried._sequence_nr(),
+        node=node_number(carried),
         built=built,
         used=trail.find(node.metadata[walk.KEY][1]),
         rerun=trail.ran_since(built, mark.number),
-        entry=trail.find(entry._sequence_nr()) if entry is not None else (),
-        entered_later=entry is not None and entry._sequence_nr() >= mark.number,
+        entry=trail.find(node_number(entry)) if entry is not None else (),
+        entered_later=entry is not None and node_number(entry) >= mark.number,
         through=frozenset(islice(ancestry.kinds_above(user), _KINDS)),
         own_leaves=ancestry.has_leaves_since(mark.number),
         view=_is_view(node),
         owners=Owners(old, mark.owners - old, session.owners(ancestry.leaves), session.stepped_since(mark.call)),
-        gathered=trail.find(gathered._sequence_nr()) if gathered is not None else (),
+        gathered=trail.find(node_number(gathered)) if gathered is not None else (),
     )
 
 
@@ -79,8 +80,7 @@ def _is_spoilt(node: Any) -> bool:
     mark = None if type(node) is walk.ACCUMULATE else walk.mark_of(node)
     if mark is None or mark.retained:
         return False
-    names = [name for name in dir(node) if name.startswith("_saved_") or name == "saved_tensors"]
-    return any(_is_gone(node, name) for name in names)
+    return any(_is_gone(node, name) for name in unpacked_attributes(node))
 
 
 def _is_gone(node: Any, name: str) -> bool:
@@ -107,7 +107,7 @@ class _Ancestry:
         hangs on the same cell as the loss. Where all is older the edge itself is the entry.
         """
         for upper, lower in self._above(user, node):
-            if upper is None or upper._sequence_nr() >= number:
+            if upper is None or node_number(upper) >= number:
                 return upper, lower
         return user, node
 
@@ -136,7 +136,7 @@ class _Ancestry:
         return any(
             type(child) is walk.ACCUMULATE
             for node in self._nodes
-            if node._sequence_nr() >= number
+            if node_number(node) >= number
             for child, _ in node.next_functions
         )
 

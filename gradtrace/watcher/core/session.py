@@ -12,12 +12,18 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import torch
-from torch.autograd import _get_sequence_nr  # type: ignore[attr-defined]
 
 from gradtrace.host.tracebacks import is_ours, without_our_frames
 from gradtrace.model.events import Cut, Event
 from gradtrace.watcher.code import names
 from gradtrace.watcher.code.frames import Frames
+from gradtrace.watcher.compat import (
+    DisableTorchDispatch,
+    DisableTorchFunction,
+    dispatch_height,
+    func_transform,
+    next_number,
+)
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.gradients import Gradients, Leaf
 from gradtrace.watcher.core.trail import Trail
@@ -35,7 +41,7 @@ _NEVER = sys.maxsize
 @compiled.ours
 def out_of_reach() -> bool:
     """Whether torch.compile or a transform of torch.func is at work: what passes then only stands for tensors."""
-    return torch.compiler.is_compiling() or torch._C._functorch.peek_interpreter_stack() is not None
+    return torch.compiler.is_compiling() or func_transform() is not None
 
 
 class Session:
@@ -48,7 +54,7 @@ class Session:
         self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
         self.trail = Trail()
         self.gradients = Gradients()
-        self.sequence: Callable[[], int] = _get_sequence_nr
+        self.sequence: Callable[[], int] = next_number
         self.remarks: list[str] = []
         self.backward_calls = 0
         self.steps = 0
@@ -106,10 +112,10 @@ class Session:
         """Does a piece of watching, unseen by modes and tensors of the user's; an error of ours must never reach the
         user's run."""
         try:
-            with torch._C.DisableTorchFunction():
-                if not torch._C._len_torch_dispatch_stack():
+            with DisableTorchFunction():
+                if not dispatch_height():
                     return work(*args)
-                with torch._C._DisableTorchDispatch():
+                with DisableTorchDispatch():
                     return work(*args)
         except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
             self.excuse(error)

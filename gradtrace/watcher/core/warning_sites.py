@@ -13,9 +13,9 @@ from typing import Any
 
 from gradtrace.host.tracebacks import without_our_frames
 from gradtrace.watcher.code.frames import START
+from gradtrace.watcher.compat import SHOW_WARNING, show_warning
 from gradtrace.watcher.core import mode
 
-_SHOW = "_showwarnmsg"
 #: what Python says where the stack has fewer frames than it was told to count
 _BEYOND = ("<sys>", 0, vars(sys)) if sys.version_info >= (3, 12) else ("sys", 1, vars(sys))
 
@@ -27,7 +27,10 @@ def placed() -> Iterator[None]:
     Filters, and the lists in which modules keep what they have shown, are then asked about that place too. For this
     whatever seems to come from our handler must pass the filters at first.
     """
-    show: Callable[[Any], None] = getattr(warnings, _SHOW)
+    if show_warning is None:
+        yield
+        return
+    show: Callable[[Any], None] = getattr(warnings, SHOW_WARNING)
 
     def _showwarnmsg(message: Any) -> None:
         frame = sys._getframe(1)
@@ -40,7 +43,7 @@ def placed() -> Iterator[None]:
             _forget(stack[at].f_globals, message)
             _raise_at(own[at] if at < len(own) else None, message)
 
-    setattr(warnings, _SHOW, _showwarnmsg)
+    setattr(warnings, SHOW_WARNING, _showwarnmsg)
     warnings.filterwarnings("always", module=re.escape(mode.__name__) + r"\Z")
     ours = warnings.filters[0]
     try:
@@ -48,8 +51,8 @@ def placed() -> Iterator[None]:
     finally:
         with suppress(ValueError):  # the script may have emptied the list
             warnings.filters.remove(ours)  # type: ignore[attr-defined]
-        if getattr(warnings, _SHOW) is _showwarnmsg:
-            setattr(warnings, _SHOW, show)
+        if getattr(warnings, SHOW_WARNING) is _showwarnmsg:
+            setattr(warnings, SHOW_WARNING, show)
 
 
 def _place(frame: FrameType) -> tuple[str, int]:

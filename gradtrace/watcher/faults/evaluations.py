@@ -14,7 +14,7 @@ from typing import Any
 from gradtrace.model.events import UnusedGraph
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import names
-from gradtrace.watcher.code.frames import MODULE_CALL
+from gradtrace.watcher.compat import MODULE_CALL
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradtrace.watcher.compat import saved_argument
 from gradtrace.watcher.graph import saved
 
 _HUGE = 1e15
@@ -108,7 +109,7 @@ def _inverse(node: Any, values: Values) -> Flaw | None:
 
 
 def _power(node: Any, values: Values) -> Flaw | None:
-    exponent = values.get("exponent", getattr(node, "_saved_exponent", None) if "exponent" not in values else None)
+    exponent = values.get("exponent", saved_argument(node, "exponent") if "exponent" not in values else None)
     base = values.get("self")
     if exponent is None or base is None or base.is_complex():
         return None
@@ -175,10 +176,10 @@ def _row(name: str, *infinite: str) -> Look:
 
 def _spread(node: Any, values: Values) -> Flaw | None:
     """std or var of fewer values than it takes."""
-    tensor, correction = values.get("self"), getattr(node, "_saved_correction", None)
+    tensor, correction = values.get("self"), saved_argument(node, "correction")
     if tensor is None:
         return None
-    dims = getattr(node, "_saved_dim", None)
+    dims = saved_argument(node, "dim")
     # torch hands out negative dimensions as unsigned numbers
     dims = [dim if dim < tensor.dim() else dim - 2**64 for dim in dims] if dims else range(tensor.dim())
     size = math.prod(tensor.shape[dim] for dim in dims)

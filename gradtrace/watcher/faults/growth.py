@@ -17,7 +17,7 @@ import torch
 from gradtrace.model.events import Growth, HooksGrew
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import names
-from gradtrace.watcher.code.frames import MODULE_CALL
+from gradtrace.watcher.compat import MODULE_CALL, DisableTorchFunction, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -49,14 +49,14 @@ class _Look:
 
     def add(self, root: Any, start: int) -> None:
         self.tensors += 1
-        self.newest = max(self.newest, root._sequence_nr())
+        self.newest = max(self.newest, node_number(root))
         waiting = [root]
         while waiting and len(self.seen) < walk.LIMIT and len(self.nodes) < _NODES:
             node = waiting.pop()
             if node in self.seen or type(node) is walk.ACCUMULATE:
                 continue
             self.seen.add(node)
-            if node._sequence_nr() < start:
+            if node_number(node) < start:
                 self.nodes.add(node)
             waiting += [child for child, _ in node.next_functions if child is not None]
 
@@ -106,7 +106,7 @@ class GrowthWatcher(Observer):
 
     def _look_between(self, call: TorchCall) -> None:
         frame = _outside_modules(call.frame)
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             self._compare(self._between, _LOOKS, frame, call.before)
 
     def look_between_passes(
@@ -176,7 +176,7 @@ class GrowthWatcher(Observer):
 
     def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
         self._pending[holder] = growth
-        self._numbers[holder] = {node._sequence_nr() for node in look.seen}
+        self._numbers[holder] = {node_number(node) for node in look.seen}
         self._phases[holder] = self.session.phase
         self._doubtful.discard(holder)
 

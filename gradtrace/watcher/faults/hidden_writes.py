@@ -19,6 +19,7 @@ import torch.nn.functional
 from gradtrace.model.events import Overwritten
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import names
+from gradtrace.watcher.compat import NN_FUNCTIONS, VARIABLE_FUNCTIONS, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -200,7 +201,7 @@ class HiddenWrites(Observer):
 
     def _look_for_writes(self, call: BackwardCall, frame: FrameType) -> None:
         newest = self._writes[-1].number
-        older = [node for node in call.nodes if node._sequence_nr() < newest]
+        older = [node for node in call.nodes if node_number(node) < newest]
         if not older:
             return
         by_memory: defaultdict[int, list[_Write]] = defaultdict(list)
@@ -208,7 +209,7 @@ class HiddenWrites(Observer):
             by_memory[write.memory].append(write)
         told: set[Stack] = set()
         for node, name, tensor in _saved(older):
-            since = [one for one in by_memory.get(saved.memory(tensor), ()) if one.number > node._sequence_nr()]
+            since = [one for one in by_memory.get(saved.memory(tensor), ()) if one.number > node_number(node)]
             hits = [one for one in since if one.hit(tensor)]
             # a perturbation that was taken back does no harm
             if hits and hits[0].stack not in told and sample.differ(since[0].before, since[-1].values):
@@ -217,14 +218,14 @@ class HiddenWrites(Observer):
 
     def _look_at_foreign(self, call: BackwardCall, frame: FrameType) -> None:
         of_node = {number: one for one in self._readings for number in range(one.before, one.after)}
-        seen = [node for node in call.nodes if node._sequence_nr() in of_node]
+        seen = [node for node in call.nodes if node_number(node) in of_node]
         for node, name, tensor in _saved(seen):
-            reading = of_node[node._sequence_nr()]
+            reading = of_node[node_number(node)]
             if reading.memory == saved.memory(tensor) and sample.differ(reading.values, reading.now(tensor)):
                 self._tell("numpy", (), 0, (node, name, tensor), call, frame)
                 break
         if seen and not call.retain:
-            done = {id(of_node[node._sequence_nr()]) for node in seen}
+            done = {id(of_node[node_number(node)]) for node in seen}
             self._readings = deque((one for one in self._readings if id(one) not in done), maxlen=_READINGS)
 
     def _tell(
@@ -246,7 +247,7 @@ class HiddenWrites(Observer):
                 writes=writes,
                 op=type(node).__name__,
                 saved=name,
-                built=self.session.trail.find(node._sequence_nr()),
+                built=self.session.trail.find(node_number(node)),
                 name=next((known for known, one in named if saved.memory(one) == memory), ""),
                 shape=tuple(tensor.shape),
                 stack=call.stack,
@@ -279,5 +280,5 @@ def _part(tensor: Tensor, call: TorchCall) -> Tensor:
 
 def _saving() -> set[Any]:
     """Functions that save what is given to them."""
-    homes = (Tensor, torch, torch.nn.functional, torch._C._nn, torch._VF)
+    homes = (Tensor, torch, torch.nn.functional, NN_FUNCTIONS, VARIABLE_FUNCTIONS)
     return {getattr(home, name) for home in homes for name in _SAVING if hasattr(home, name)}

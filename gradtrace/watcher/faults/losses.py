@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from gradtrace.model.events import Broadcast, DoubleSoftmax, Event
 from gradtrace.source import syntax
 from gradtrace.watcher.code.construction import only_in_sequential
+from gradtrace.watcher.compat import DisableTorchFunction, node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.graph import saved
@@ -100,7 +101,7 @@ class Losses(Observer):
         node, own = _behind(call), call.out.grad_fn
         if type(own).__name__ == "LogSoftmaxBackward0":  # of a loss; what lies between may sharpen attention
             node = _past_mixing(node)
-        if type(node).__name__ == "SoftmaxBackward0" and node._saved_dim == own._saved_dim:
+        if type(node).__name__ == "SoftmaxBackward0" and saved_argument(node, "dim") == saved_argument(own, "dim"):
             self._doubled(call, node, "softmax", "softmax")
 
     def _normalizes(self, call: TorchCall) -> None:
@@ -128,7 +129,7 @@ class Losses(Observer):
             self._doubled(call, inner, _NAMES[type(inner).__name__], "sigmoid")
 
     def _doubled(self, call: TorchCall, node: Any, first: str, second: str) -> None:
-        made = self.session.trail.find(node._sequence_nr())
+        made = self.session.trail.find(node_number(node))
         stack, loss = self.session.frames.stack(call.frame), call.func.__name__
         module = None
         if made and first not in syntax.line_text(*made[0].place).lower():
@@ -157,7 +158,7 @@ class Losses(Observer):
         one, other = call.args
         if type(one) is not Tensor or type(other) is not Tensor or one.dim() + other.dim() != 3:
             return
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             if not _misaligned(one, other) or _same_memory(one, other):
                 return
             meant = _reshaped(one) or _reshaped(other)
@@ -176,7 +177,7 @@ class Losses(Observer):
             return
         waiting, self._waiting = self._waiting, {}
         kept, self._kept = self._kept, set()
-        nodes = {node._sequence_nr(): node for node in call.nodes}
+        nodes = {node_number(node): node for node in call.nodes}
         for number, event in waiting.items():
             if number not in nodes:
                 self._waiting[number] = event
@@ -259,7 +260,7 @@ def _reshaped(tensor: Tensor) -> bool:
 
 
 def _keeps_dim(tensor: Tensor) -> bool:
-    return bool(getattr(tensor.grad_fn, "_saved_keepdim", False))
+    return bool(saved_argument(tensor.grad_fn, "keepdim"))
 
 
 def _same_memory(one: Tensor, other: Tensor) -> bool:

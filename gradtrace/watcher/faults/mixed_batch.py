@@ -15,6 +15,7 @@ import torch.nn.functional as F
 
 from gradtrace.model.events import MixedBatch
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.graph import saved
@@ -46,8 +47,12 @@ class Layouts(Observer):
             return
         shape = tuple(call.out.shape)
         node: Any = call.out.grad_fn
-        if min(shape[:2]) > 1 and type(node).__name__ in _NODES and wrapped(node._saved_dim) in (0, -len(shape)):
-            self._softmax[node._sequence_nr()] = shape, self.session.frames.stack(call.frame)
+        if (
+            min(shape[:2]) > 1
+            and type(node).__name__ in _NODES
+            and wrapped(saved_argument(node, "dim")) in (0, -len(shape))
+        ):
+            self._softmax[node_number(node)] = shape, self.session.frames.stack(call.frame)
             if len(self._softmax) > _MOST:
                 self._softmax.pop(next(iter(self._softmax)))
 
@@ -56,7 +61,7 @@ class Layouts(Observer):
             self._look_at_weights(call.nodes)
 
     def _look_at_weights(self, nodes: Sequence[Any]) -> None:
-        found = {node._sequence_nr(): node for node in nodes}
+        found = {node_number(node): node for node in nodes}
         met = self._softmax.keys() & found.keys()
         users = users_of(nodes) if met else {}
         for number in met:
@@ -107,7 +112,7 @@ def _picked_by_row(node: Any, users: Mapping[Any, list[tuple[Any, int]]], rows: 
         kind = type(user).__name__
         if kind.startswith("NllLoss"):
             return True
-        if kind == "GatherBackward0" and wrapped(user._saved_dim) in (1, -1):
+        if kind == "GatherBackward0" and wrapped(saved_argument(user, "dim")) in (1, -1):
             index = dict(saved.tensors(user)).get("index")
             if index is not None and tuple(index.shape) == (rows, 1):
                 return True
@@ -138,4 +143,4 @@ def _separately(user: Any, index: int, users: Mapping[Any, list[tuple[Any, int]]
 
 
 def _dims(node: Any, count: int) -> set[int]:
-    return {wrapped(dim) % count for dim in node._saved_dim}
+    return {wrapped(dim) % count for dim in saved_argument(node, "dim")}

@@ -7,7 +7,6 @@ exchanges the first two sizes moves no element: it cuts samples up where a trans
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ import torch.nn.functional as F
 from gradtrace.model.events import MixedBatch
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
+from gradtrace.watcher.compat import COLLATE, index_sampler, node_number, output_metadata, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, Patience, TorchCall
 from gradtrace.watcher.faults.mixed_batch import users_of, wrapped
@@ -40,7 +40,6 @@ _POOLING = {
 }
 #: calls waiting for a backward call; operations between a pooling and the layer that takes its result
 _MOST, _FAR = 64, 6
-_COLLATE = os.path.join("torch", "utils", "data", "_utils", "collate.py")
 #: frames between a DataLoader and the place where it stacks samples
 _FRAMES = 16
 #: tensors of DataLoaders remembered
@@ -83,7 +82,7 @@ class Sequences(Observer):
 
     def _collates(self, call: TorchCall) -> None:
         """A DataLoader stacks samples in random order: the first dimension is the batch, and no time."""
-        if call.frame.f_code.co_filename.endswith(_COLLATE) and call.out.dim() > 1 and _shuffled(call.frame):
+        if call.frame.f_code.co_filename.endswith(COLLATE) and call.out.dim() > 1 and _shuffled(call.frame):
             self._batches.append(weakref.ref(call.out))
 
     def _recurs(self, call: TorchCall) -> None:
@@ -153,7 +152,7 @@ class Sequences(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if not self._runs and not self._reshaped:
             return
-        nodes = {node._sequence_nr(): node for node in call.nodes}
+        nodes = {node_number(node): node for node in call.nodes}
         for number in self._reshaped.keys() & nodes.keys():
             self.session.emit(self._reshaped.pop(number))
         met = [run for run in self._runs if run.output[0] in nodes]
@@ -165,7 +164,7 @@ class Sequences(Observer):
             found = list(_along_batch(nodes[run.output[0]], run, users))
             self._patience.looked(run.stack, bool(found))
             for node, read in found:
-                self._tell(run, read, self.session.trail.find(node._sequence_nr()))
+                self._tell(run, read, self.session.trail.find(node_number(node)))
         self._runs = [run for run in self._runs if run not in met]
 
     def _tell(self, run: _Run, read: str, taken: Stack) -> None:
@@ -176,7 +175,7 @@ class Sequences(Observer):
 def _shuffled(frame: FrameType | None) -> bool:
     """Whether the DataLoader at work takes its samples otherwise than one after the other."""
     for _ in range(_FRAMES):
-        sampler = getattr(variables(frame).get("self"), "_index_sampler", None) if frame is not None else None
+        sampler = index_sampler(variables(frame).get("self")) if frame is not None else None
         if sampler is not None:
             return type(getattr(sampler, "sampler", sampler)).__name__ != "SequentialSampler"
         frame = frame.f_back if frame is not None else None
@@ -200,7 +199,7 @@ def _has_rows_of(one: Tensor, batch: Tensor, shape: tuple[int, ...]) -> bool:
 
 def _key(value: Any) -> tuple[int, int] | None:
     node = value.grad_fn if isinstance(value, Tensor) else None
-    return None if node is None else (node._sequence_nr(), value.output_nr)
+    return None if node is None else (node_number(node), value.output_nr)
 
 
 def _along_batch(start: Any, run: _Run, users: _Users) -> Iterator[tuple[Any, str]]:
@@ -210,12 +209,12 @@ def _along_batch(start: Any, run: _Run, users: _Users) -> Iterator[tuple[Any, st
         if dims != {run.batch}:
             continue
         if kind == "SelectBackward0":
-            index = wrapped(node._saved_index)
+            index = wrapped(saved_argument(node, "index"))
             if index in (-1, run.shape[run.batch] - 1):
                 yield node, "the last step"
             elif index == 0 and _enters_layer(node, run, users):
                 yield node, "the first step"
-        elif not node._saved_keepdim and _enters_layer(node, run, users):
+        elif not saved_argument(node, "keepdim") and _enters_layer(node, run, users):
             yield node, _POOLING[kind]
 
 
@@ -237,7 +236,7 @@ def _leaving(start: Any, run: _Run, users: _Users) -> Iterator[tuple[Any, set[in
 
 def _keeps_layout(node: Any, shape: tuple[int, ...]) -> bool:
     """Whether the first two sizes of the result are the same, or the two were flattened into one, as in a Linear."""
-    results = [tuple(one.shape) for one in node._input_metadata]
+    results = [tuple(one.shape) for one in output_metadata(node)]
     if len(results) != 1:
         return False
     return (len(results[0]) == 3 and results[0][:2] == shape[:2]) or (
@@ -247,7 +246,7 @@ def _keeps_layout(node: Any, shape: tuple[int, ...]) -> bool:
 
 def _dims(node: Any) -> set[int]:
     """Which of three dimensions a node takes out."""
-    dims = node._saved_dim
+    dims = saved_argument(node, "dim")
     return {wrapped(dim) % 3 for dim in (dims if isinstance(dims, tuple) else (dims,))}
 
 
@@ -258,7 +257,7 @@ def _enters_layer(node: Any, run: _Run, users: _Users) -> bool:
         level = [user for below in level for user, _ in users.get(below, ())]
         for user in level:
             kind = type(user).__name__
-            rows = user._input_metadata[0].shape if kind in ("AddmmBackward0", "MmBackward0") else ()
+            rows = output_metadata(user)[0].shape if kind in ("AddmmBackward0", "MmBackward0") else ()
             if (tuple(rows[:1]) == (run.shape[1 - run.batch],) and _has_weight(user)) or kind.startswith("NllLoss"):
                 return True
     return False

@@ -12,6 +12,7 @@ from gradtrace.model.events import Misfit
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
 from gradtrace.watcher.code import function_source
+from gradtrace.watcher.compat import DisableTorchFunction, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -50,7 +51,7 @@ class GradientShapes(Observer):
         if not isinstance(error, RuntimeError):
             return
         text = str(error)
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             if call.func in _REQUESTS:
                 self._asked(call, text)
             elif _ASSIGNED.search(text) and len(call.args) == 2:
@@ -78,7 +79,7 @@ class GradientShapes(Observer):
             node = tensor.grad_fn
         except RuntimeError:  # a view made under no_grad, whose base was written to afterwards
             return ()
-        return () if node is None else self.session.trail.find(node._sequence_nr())
+        return () if node is None else self.session.trail.find(node_number(node))
 
     def _assigned(self, call: TorchCall, text: str) -> None:
         tensor, grad = call.args
@@ -103,7 +104,7 @@ class GradientShapes(Observer):
     def _returned(self, call: BackwardCall, text: str, kind: str, op: str, index: int, given: str, wanted: str) -> None:
         node: Any = next((node for node in call.nodes if type(node).__name__ == op), None)
         backward = function_source.backward_of(type(node)) if node is not None else ()
-        made = self.session.trail.find(node._sequence_nr()) if node is not None else ()
+        made = self.session.trail.find(node_number(node)) if node is not None else ()
         self.session.emit(
             Misfit(kind, call.stack, call.root, _error(text), index, given, wanted, op=op, backward=backward, made=made)
         )

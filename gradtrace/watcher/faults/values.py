@@ -18,6 +18,7 @@ import torch
 from gradtrace.model.events import NonFinite
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import function_source
+from gradtrace.watcher.compat import dispatch_height, function_of, node_number
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -184,7 +185,7 @@ class Values(Observer):
                 kind=cause.kind,
                 made=cause.backward or (find(cause.number) if cause.number >= 0 else ()),
                 born_op=type(birth.node).__name__ if birth else "",
-                born=find(birth.node._sequence_nr()) if birth else (),
+                born=find(node_number(birth.node)) if birth else (),
                 lost=run.lost,
             )
         )
@@ -216,7 +217,7 @@ def _comes_true(risk: flaws.Risk, node: Any) -> bool:
 
 def _left_alone() -> bool:
     """Somebody counts the operations that run: ours must not be among them."""
-    return bool(torch._C._len_torch_dispatch_stack())
+    return bool(dispatch_height())
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -249,7 +250,7 @@ def _is_hit(leaf: torch.Tensor) -> bool:
 
 def _cause(node: Any, grads: Sequence[Any], outputs: Sequence[Any], edges: Sequence[int]) -> _Cause:
     """What to blame for gradients that became NaN or infinite at `node`."""
-    name, number = type(node).__name__, node._sequence_nr()
+    name, number = type(node).__name__, node_number(node)
     values = dict(saved.tensors(node))
     flaw = flaws.find(node, values)
     if flaw is not None:
@@ -261,7 +262,7 @@ def _cause(node: Any, grads: Sequence[Any], outputs: Sequence[Any], edges: Seque
             return _source(node, _INPUT.get(key), flaws.has_nan(tensor)) or _Cause(
                 name, "nan" if flaws.has_nan(tensor) else "inf", number
             )
-    if hasattr(type(node), "_forward_cls"):
+    if function_of(type(node)) is not None:
         return _Cause(name, "custom", number, function_source.backward_of(type(node)))
     if name in flaws.FRAGILE:
         return _Cause(name, flaws.FRAGILE[name], number)
@@ -285,7 +286,7 @@ def _source(node: Any, edge: int | None, nan: bool) -> _Cause | None:
         values = dict(saved.tensors(at))
         flaw = flaws.find(at, values)
         if flaw is not None and (flaw.gives == "nan" or (flaw.gives and not nan)):
-            return _Cause(type(at).__name__, flaw.kind, at._sequence_nr())
+            return _Cause(type(at).__name__, flaw.kind, node_number(at))
         if nan and (made := _makes_nan(at, values)):
             return made
         if not _known_finite(values):
@@ -300,7 +301,7 @@ def _makes_nan(node: Any, values: flaws.Values) -> _Cause | None:
         return None
     if flaws.has_nan(one) or flaws.has_nan(other) or not flaws.has_nan(one * other):
         return None
-    return _Cause("MulBackward0", "inf", node._sequence_nr())
+    return _Cause("MulBackward0", "inf", node_number(node))
 
 
 def _known_finite(values: flaws.Values) -> bool:
@@ -314,11 +315,11 @@ def _source_of_value(nodes: Sequence[Any]) -> _Cause | None:
         values = dict(saved.tensors(node))
         flaw = flaws.find(node, values)
         if flaw is not None and flaw.gives:
-            return _Cause(type(node).__name__, flaw.kind, node._sequence_nr())
+            return _Cause(type(node).__name__, flaw.kind, node_number(node))
         if made := _makes_nan(node, values):
             return made
         if any(_from_outside(node, key) and flaws.has_nan(tensor) for key, tensor in values.items()):
-            return _Cause(type(node).__name__, "nan", node._sequence_nr())
+            return _Cause(type(node).__name__, "nan", node_number(node))
     return None
 
 
@@ -330,4 +331,4 @@ def _from_outside(node: Any, key: str) -> bool:
 
 
 def _oldest_first(nodes: Sequence[Any]) -> Iterator[Any]:
-    return iter(sorted(nodes, key=lambda node: node._sequence_nr()))
+    return iter(sorted(nodes, key=node_number))

@@ -18,7 +18,7 @@ from gradtrace.model.events import Overwritten, Refused
 from gradtrace.model.site import Held, Stack
 from gradtrace.watcher.code import names
 from gradtrace.watcher.code.construction import holder
-from gradtrace.watcher.code.frames import MODULE_CALL
+from gradtrace.watcher.compat import MODULE_CALL, NN_FUNCTIONS, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
@@ -142,7 +142,7 @@ class Writes(Observer):
         writes = self._since(found) if found else []
         first = writes[0] if writes else None
         memory = saved.memory(found.tensor) if found and found.tensor is not None else 0
-        built = self.session.trail.find(found.node._sequence_nr()) if found else ()
+        built = self.session.trail.find(node_number(found.node)) if found else ()
         self.session.emit(
             Overwritten(
                 how=first.how if isinstance(first, _Write) else "step",
@@ -169,8 +169,8 @@ class Writes(Observer):
         users, waiting = walk.users_of(call.nodes), [node]
         for at in waiting:
             for user in users.get(at, ()):
-                if user._sequence_nr() >= number:
-                    return self.session.trail.find(user._sequence_nr())
+                if node_number(user) >= number:
+                    return self.session.trail.find(node_number(user))
                 if user not in waiting:
                     waiting.append(user)
         return ()
@@ -181,7 +181,7 @@ class Writes(Observer):
 
     def _since(self, found: saved.Broken) -> list[_Write | _Step]:
         """The writes to the tensor since it was saved, the first one first."""
-        number, version = found.node._sequence_nr(), saved.expected_version(found.message)
+        number, version = node_number(found.node), saved.expected_version(found.message)
         if found.tensor is not None:
             memory = saved.memory(found.tensor)
         else:  # before torch 2.6: most likely what was brought to the next version soonest
@@ -230,14 +230,14 @@ class Writes(Observer):
         for _ in range(_VIEWS):
             if node is None or type(node) is walk.ACCUMULATE or type(node).__name__ not in walk.VIEWS:
                 break
-            viewed = self.session.trail.find(node._sequence_nr()) or viewed
+            viewed = self.session.trail.find(node_number(node)) or viewed
             node = node.next_functions[0][0]
         return tensor._base, viewed
 
 
 def _writing() -> set[Any]:
     """Every function that writes to its first argument."""
-    homes = (torch.Tensor, torch, torch.nn.functional, torch.nn.init, torch._C._nn)
+    homes = (torch.Tensor, torch, torch.nn.functional, torch.nn.init, NN_FUNCTIONS)
     return {
         function
         for home in homes

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.graph.walk import ACCUMULATE, VIEWS
 
 Group = frozenset[int]
@@ -35,7 +36,7 @@ class Kinship:
         direct: dict[Any, Group] = {}
         first: dict[Group, int] = {}
         leaves: dict[int, Any] = {}
-        for node in sorted(nodes, key=lambda node: node._sequence_nr()):
+        for node in sorted(nodes, key=node_number):
             parts = []
             for child, _ in node.next_functions:
                 if type(child) is ACCUMULATE:
@@ -67,7 +68,7 @@ class Kinship:
             return
         held = {direct[part] for part in parts if part in direct}
         for group in held:
-            first.setdefault(group, node._sequence_nr())
+            first.setdefault(group, node_number(node))
             self._feeds |= {(other, group) for part in parts for other in below[part] if other != group}
         if not held and len(parts) == 2 and name.startswith("MulBackward"):
             left, right = (below[part] for part in parts)

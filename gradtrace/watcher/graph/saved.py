@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradtrace.watcher.compat import raw_attribute, saved_tensor_names, unpacked_attribute
+
 #: in the message of the error that torch raises over an overwritten tensor
 MODIFIED = "has been modified by an inplace operation"
 
@@ -32,7 +34,7 @@ def tensors(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
     What lies behind `saved_tensors_hooks` is left out: to unpack it would run the user's code.
     """
     for name in _names(node):
-        yield from ((_label(name), value) for raw in _raws(node, name) if (value := _value(raw)) is not None)
+        yield from ((name, value) for raw in _raws(node, name) if (value := _value(raw)) is not None)
 
 
 def broken(nodes: Sequence[Any], message: str) -> Broken | None:
@@ -44,7 +46,7 @@ def broken(nodes: Sequence[Any], message: str) -> Broken | None:
             told = _complaint(node, name)
             if told is None:
                 continue
-            found = Broken(node, _label(name), _first_written(node, name, told), told)
+            found = Broken(node, name, _first_written(node, name, told), told)
             if _fact(told) == wanted:
                 return found
             others.append(found)
@@ -78,18 +80,14 @@ def span(tensor: torch.Tensor) -> tuple[int, int]:
 def _names(node: Any) -> tuple[str, ...]:
     kind = type(node)
     if kind not in _NAMES:
-        _NAMES[kind] = tuple(name for name in dir(node) if name.startswith("_raw_saved_"))
+        _NAMES[kind] = saved_tensor_names(kind)
     return _NAMES[kind]
-
-
-def _label(name: str) -> str:
-    return name.removeprefix("_raw_saved_")
 
 
 def _raws(node: Any, name: str) -> list[Any]:
     """Nothing once the node is freed."""
     try:
-        raws = getattr(node, name)
+        raws = getattr(node, raw_attribute(name))
     except RuntimeError:
         return []
     return list(raws) if isinstance(raws, (list, tuple)) else [raws]
@@ -109,10 +107,8 @@ def _complaint(node: Any, name: str) -> str | None:
     """Torch's error over this saved tensor, if it was written to."""
     if any(getattr(raw, "unpack_hook", None) is not None for raw in _raws(node, name)):
         return None
-    read = name.removeprefix("_raw")
     try:
-        # a custom Function has no `_saved_tensors`
-        getattr(node, read if hasattr(type(node), read) else read[1:])
+        getattr(node, unpacked_attribute(type(node), name))
     except RuntimeError as error:
         return str(error) if MODIFIED in str(error) else None
     return None

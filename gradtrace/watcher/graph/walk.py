@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import node_number
 
 #: nodes that one walk of `check` visits at most
 LIMIT = 10_000
@@ -180,7 +181,7 @@ def users_of(nodes: Iterable[Any]) -> dict[Any, list[Any]]:
 def stamp(nodes: Mapping[Any, Any], mark: Mark) -> None:
     """Marks each node, and notes the number of the node that used it."""
     for node, user in nodes.items():
-        node.metadata[KEY] = mark, -1 if user is None else user._sequence_nr()
+        node.metadata[KEY] = mark, -1 if user is None else node_number(user)
     keep(list(nodes))
 
 
@@ -197,7 +198,7 @@ def keep(nodes: Sequence[Any]) -> None:
     """
     if len(nodes) <= _LINK:
         return
-    inner = sorted((node for node in nodes if type(node) is not ACCUMULATE), key=lambda node: -node._sequence_nr())
+    inner = sorted((node for node in nodes if type(node) is not ACCUMULATE), key=lambda node: -node_number(node))
     for start in range(0, len(inner), _LINK):
         # a list is emptied from its end
         inner[start].metadata[_HELD] = inner[start + 1 : start + _LINK][::-1]

@@ -15,6 +15,7 @@ import torch
 
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -128,7 +129,7 @@ class FlatGradients(Observer):
 
     def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
         zero.paths += 1
-        zero.op, zero.stack = operation(node), self.session.trail.find(node._sequence_nr())
+        zero.op, zero.stack = operation(node), self.session.trail.find(node_number(node))
         zero.saturated |= bool(node.metadata.get(_SATURATED))
         zero.term = term
 
@@ -205,7 +206,7 @@ def _terms(roots: Sequence[Any], nodes: Sequence[Any]) -> set[Any]:
 def _is_flat(node: Any) -> bool:
     kind = type(node).__name__
     if kind == "DivBackward2":
-        return node._saved_rounding_mode is not None
+        return saved_argument(node, "rounding_mode") is not None
     return kind in _FLAT or bool(node.metadata.get(_SATURATED))
 
 

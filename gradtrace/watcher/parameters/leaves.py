@@ -17,6 +17,7 @@ from torch.optim import Optimizer
 from gradtrace.model.events import GradMissed, NotOptimizable, ParameterReplaced
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
@@ -62,7 +63,7 @@ class Leaves(Observer):
         if node is None or node.metadata.get(walk.KEY) is None:
             return
         self._reads_left -= 1
-        stack, made = self.session.frames.stack(call.frame), self.session.trail.find(node._sequence_nr())
+        stack, made = self.session.frames.stack(call.frame), self.session.trail.find(node_number(node))
         self._last = GradMissed(stack, operation(node), made, _from_stray_leaf(node))
         self.session.emit(self._last)
 
@@ -93,7 +94,7 @@ class Leaves(Observer):
         if tensor is None or node is None or tensor.retains_grad:
             return
         stack = self.session.frames.stack(frame)
-        made = self.session.trail.find(node._sequence_nr())
+        made = self.session.trail.find(node_number(node))
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         kind = type(optimizer).__name__
         self.session.emit(NotOptimizable(kind, stack, operation(node), made, tuple(tensor.shape), text))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
 #: operations in which a weight computes with data; a row looked up for a label is none
@@ -33,7 +34,7 @@ def yardsticks(nodes: Sequence[Any], candidates: frozenset[int], trained: frozen
     below: dict[Any, _Source] = {}
     measuring: set[int] = set()
     feeding: set[int] = set()
-    for node in sorted(nodes, key=lambda node: node._sequence_nr()):
+    for node in sorted(nodes, key=node_number):
         parts = [_source(child, below, candidates, trained) for child, _ in node.next_functions if child is not None]
         name = type(node).__name__
         mine = frozenset(leaf for part in parts for leaf in part.mine)

@@ -13,6 +13,7 @@ from gradtrace.model.events import Unoptimized
 from gradtrace.model.site import Stack
 from gradtrace.source import questions, syntax
 from gradtrace.watcher.code.holders import Holders, at_line, look
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -214,7 +215,7 @@ class Unowned(Observer):
         users = walk.takers_of(leaf, call.nodes)
         if len(users) != 1:
             return None
-        number = users[0]._sequence_nr()
+        number = node_number(users[0])
         return number, self.session.trail.find(number)
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:

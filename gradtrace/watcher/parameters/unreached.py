@@ -20,6 +20,7 @@ from gradtrace.model.site import Stack
 from gradtrace.source import questions
 from gradtrace.watcher.code import function_source
 from gradtrace.watcher.code.holders import Holders, look
+from gradtrace.watcher.compat import function_of, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
@@ -284,7 +285,7 @@ class Reach(Observer):
         withheld = function_source.backward_of(type(node)) if node is not None else ()
         if withheld and self.session.frames.is_user(withheld[0].path):
             suspect.withheld = withheld
-            suspect.used = self.session.trail.find(node._sequence_nr())
+            suspect.used = self.session.trail.find(node_number(node))
         else:
             self._clear([leaf])
 
@@ -441,7 +442,7 @@ class Reach(Observer):
 def _custom_above(leaf: Tensor, call: BackwardCall) -> Any:
     """The nearest node of a custom Function above a leaf, None where there is none."""
     at = next(iter(walk.takers_of(leaf, call.nodes)), None)
-    while at is not None and not hasattr(type(at), "_forward_cls"):
+    while at is not None and function_of(type(at)) is None:
         at = call.users[at]
     return at
 

@@ -9,6 +9,7 @@ import torch
 import torch.autograd.graph
 
 from gradtrace.model.graph import Gradient
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
@@ -53,7 +54,7 @@ class Flow:
 
 def _key(node: Any) -> int:
     """Keeps no node alive."""
-    return -id(node.variable) if type(node) is ACCUMULATE else node._sequence_nr()
+    return -id(node.variable) if type(node) is ACCUMULATE else node_number(node)
 
 
 def _values(gradient: torch.Tensor) -> torch.Tensor | None:

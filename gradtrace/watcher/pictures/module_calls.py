@@ -12,7 +12,7 @@ import torch
 
 from gradtrace.model.graph import Call
 from gradtrace.watcher.code import names
-from gradtrace.watcher.code.frames import MODULE_CALL
+from gradtrace.watcher.compat import MODULE_CALL
 
 #: calls remembered for the pictures
 _KEEP = 200_000

@@ -22,6 +22,15 @@ from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, Te
 from gradtrace.model.site import Stack
 from gradtrace.source import questions, syntax
 from gradtrace.watcher.code import names
+from gradtrace.watcher.compat import (
+    DisableTorchFunction,
+    function_of,
+    node_number,
+    output_metadata,
+    raw_attribute,
+    saved_tensor_names,
+    unpacked_attribute,
+)
 from gradtrace.watcher.core.backward import FREED, BackwardCall
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -176,7 +185,7 @@ class Snapshots(Observer):
         create: bool,
         root: str,
     ) -> Graph:
-        with torch._C.DisableTorchFunction(), heap.uncollected():
+        with DisableTorchFunction(), heap.uncollected():
             found = list(names.everything(frame, self.session.frames))
             picture = _Picture(self, found)
             graph = picture.of(outputs, root)
@@ -259,7 +268,7 @@ class _Picture:
 
     def _look_up(self) -> None:
         for node in self.ids:
-            number = -1 if type(node) is walk.ACCUMULATE else node._sequence_nr()
+            number = -1 if type(node) is walk.ACCUMULATE else node_number(node)
             self._numbers.append(number)
             self._stacks.append(self.session.trail.find(number))
             self._makers.append(self._notes.find(number))
@@ -323,7 +332,7 @@ class _Picture:
             and (made is None or self._notes.is_last(at, self._numbers[number]))
         ):
             name = self._statement(stack)[1]
-        outputs = tuple([_known_fact(tuple(one.shape), one.dtype, one.device) for one in node._input_metadata])
+        outputs = tuple([_known_fact(tuple(one.shape), one.dtype, one.device) for one in output_metadata(node)])
         return Node(
             id=number,
             kind=Kind.OP,
@@ -399,7 +408,7 @@ def _unconsumed(found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.
             if child is not None and child not in inner:
                 inner.add(child)
                 waiting += [below for below, _ in child.next_functions]
-    return [first[node] for node in sorted(first.keys() - inner, key=lambda node: node._sequence_nr())]
+    return [first[node] for node in sorted(first.keys() - inner, key=node_number)]
 
 
 def _fact(tensor: torch.Tensor) -> TensorFact:
@@ -487,11 +496,10 @@ _KINDS: dict[type, _NodeKind] = {}
 def _kind_of(node: Any) -> _NodeKind:
     kind = type(node)
     if kind not in _KINDS:
-        names = [name.removeprefix("_raw") for name in dir(kind) if name.startswith("_raw_saved_")]
-        # a custom Function has no `_saved_tensors`
-        saved = [(name[7:], f"_raw{name}", name if hasattr(kind, name) else name[1:]) for name in names]
+        names = saved_tensor_names(kind)
+        saved = [(name, raw_attribute(name), unpacked_attribute(kind, name)) for name in names]
         name = kind.__name__
-        custom = hasattr(kind, "_forward_cls") and not name.startswith("Checkpoint")
+        custom = function_of(kind) is not None and not name.startswith("Checkpoint")
         _KINDS[kind] = _NodeKind(name, tuple(saved), custom, name.startswith("CheckpointFunction"), name in walk.VIEWS)
     return _KINDS[kind]
 

@@ -11,6 +11,7 @@ from torch.nn.parameter import is_lazy
 
 from gradtrace.model.story import Built, Fact, Graded, Made, Required, Value, Written
 from gradtrace.watcher.code import names
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.gradients import Gradients
 from gradtrace.watcher.graph import saved
@@ -187,7 +188,7 @@ class Changes:
             leaf=tensor.is_leaf,
             parameter=isinstance(tensor, torch.nn.Parameter),
             op=type(node).__name__ if node is not None else "",
-            formula=self._lineage.formula(node._sequence_nr()) if node is not None else "",
+            formula=self._lineage.formula(node_number(node)) if node is not None else "",
             reaches=behind[:_NAMES],
             reached=len(behind),
             same=same,

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
@@ -87,7 +88,7 @@ class Lineage:
             node = self.node_of(out)
             if node is None:
                 continue
-            number, op = node._sequence_nr(), type(node).__name__
+            number, op = node_number(node), type(node).__name__
             if number >= call.before:
                 self._formulas[number] = f"{op}({arguments})" if len(arguments) < _FORMULA else f"{op}(…)"
                 self._note_saved(node, op, stack)
@@ -99,7 +100,7 @@ class Lineage:
             node = self.node_of(given)
             known = self._naming(given)
             shape = str(list(given.shape)) if given.dim() else "scalar"
-            return known or self._formulas.get(node._sequence_nr() if node else -1, "") or shape
+            return known or self._formulas.get(node_number(node) if node else -1, "") or shape
         if isinstance(given, (bool, int, float)):
             return f"{given:g}" if isinstance(given, float) else str(given)
         if isinstance(given, (list, tuple)) and given and all(isinstance(one, torch.Tensor) for one in given):
@@ -126,7 +127,7 @@ class Lineage:
 
     def behind(self, node: Any) -> tuple[str, ...]:
         """Names of the leaves to which gradients flow back from a node."""
-        number = node._sequence_nr()
+        number = node_number(node)
         if number not in self._behind:
             if len(self._behind) > 2 * _KEPT:
                 self._behind = dict(islice(self._behind.items(), _KEPT, None))
@@ -141,7 +142,7 @@ class Lineage:
             if type(node) is ACCUMULATE:
                 leaf = node.variable
                 found[self._naming(leaf) or f"a leaf of shape {list(leaf.shape)}"] = None
-            elif (known := self._behind.get(node._sequence_nr())) is not None:
+            elif (known := self._behind.get(node_number(node))) is not None:
                 found |= dict.fromkeys(known)
             elif not self._is_full():
                 node.metadata[_TOUCHED] = self._touched

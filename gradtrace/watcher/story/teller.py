@@ -24,7 +24,7 @@ from gradtrace.source import questions, syntax
 from gradtrace.stories.chronicle import Chronicle
 from gradtrace.watcher.code import names
 from gradtrace.watcher.code.frames import path_of
-from gradtrace.watcher.core import compiled
+from gradtrace.watcher.compat import spare, tracing_state
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -111,7 +111,7 @@ class Storyteller(Observer):
     @contextmanager
     def watched(self) -> Iterator[None]:
         for code in callbacks():
-            compiled.spare(code)
+            spare(code)
         with _heard(self._hear), traced(self) as self._stop:
             yield
 
@@ -166,7 +166,7 @@ class Storyteller(Observer):
     def _hidden(self) -> bool:
         """Whether what passes now only stands for tensors, whose reading would be recorded, or another thread of the
         script may be changing them."""
-        if out_of_reach() or torch._C._get_tracing_state() is not None:
+        if out_of_reach() or tracing_state() is not None:
             return True
         return threading.active_count() > 1 and any(map(self._is_users, _other_threads()))
 

@@ -404,7 +404,7 @@ def rules(
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """List all rules, or print the manual of one: what it finds, why that bites, and how to mend or silence it."""
+    """List all rules, or print the manual of one: what it finds, why it matters, and how to fix or silence it."""
     from gradtrace.commands.run import rules
 
     ctx.obj.append(_Job(lambda: rules(name, format, color), debug))

@@ -2,7 +2,7 @@
 
 What it finds, in one sentence.
 
-Why it bites
+Why it matters
     A paragraph.
 
 Bad
@@ -22,7 +22,7 @@ from textwrap import dedent
 
 from gradtrace.model.finding import Level, Needs
 
-_HEADINGS = ("Why it bites", "Bad", "Good")
+_HEADINGS = ("Why it matters", "Bad", "Good")
 
 
 @dataclass(frozen=True, slots=True)

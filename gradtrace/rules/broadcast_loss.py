@@ -1,6 +1,6 @@
 """The two sides of a loss broadcast against each other, so that every sample is compared with every other.
 
-Why it bites
+Why it matters
     [n, 1] minus [n] is [n, n], without an error: each prediction is compared with every target, and the best that the
     model can do is to predict their mean. The loss falls a little and then stays.
 

@@ -1,6 +1,6 @@
 """Gradients are computed and cleared again before any step uses them.
 
-Why it bites
+Why it matters
     zero_grad() in the wrong place throws away what backward() has just computed. The step then moves by less than was
     meant (only the last micro-batch counts), or not at all, and nothing raises an error.
 

@@ -1,6 +1,6 @@
 """Softmax or sigmoid goes into a loss that applies it again.
 
-Why it bites
+Why it matters
     cross_entropy takes raw scores and applies log_softmax itself; binary_cross_entropy_with_logits applies the sigmoid.
     Fed with probabilities, they see scores between 0 and 1: gradients are flat, the loss stays far from zero, and
     training is slow or stops early without any error.

@@ -1,6 +1,6 @@
 """backward() or autograd.grad() runs through a graph that an earlier call has freed.
 
-Why it bites
+Why it matters
     A backward call frees what the graph saved, unless retain_graph=True. If a tensor of that graph gets into the next
     computation (a hidden state, a reused `fake`, a loss built before the loop), the next call fails with "Trying to
     backward through the graph a second time" -- at the call, not at the line that carried the tensor over. Where the

@@ -1,6 +1,6 @@
 """A gradient that does not have the shape of what it belongs to.
 
-Why it bites
+Why it matters
     The gradient passed to backward() or autograd.grad() must have the shape of the tensor it is called on; what a
     custom Function's backward returns must have the shapes of forward's inputs. torch names the index, not the line.
 

@@ -1,6 +1,6 @@
 """A variable, list or buffer keeps old graphs alive, more with every step.
 
-Why it bites
+Why it matters
     A tensor that came out of the network holds its whole graph: nodes, saved activations, everything below. Summed
     into a running total, put into a list of losses or carried as a moving average without detach(), it keeps the
     graphs of all steps since the start. Memory grows until the run dies, hours later.

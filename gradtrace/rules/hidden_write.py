@@ -1,6 +1,6 @@
 """A tensor that an operation saved for its backward is changed in a way that torch does not notice.
 
-Why it bites
+Why it matters
     A write through `.data`, or by NumPy to an array that shares its memory with a tensor (torch.from_numpy, .numpy()),
     does not count as a modification: no error is raised, and backward computes the gradient from the new values.
 

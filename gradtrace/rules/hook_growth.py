@@ -1,6 +1,6 @@
 """A hook is registered anew at every step, so that their number grows.
 
-Why it bites
+Why it matters
     A hook stays until its handle's remove() is called. Registered in the loop or in forward, there is one more of
     them at each step: the step gets slower and slower, gradients are changed again and again, and what the hooks hold
     stays alive.

@@ -1,6 +1,6 @@
 """An in-place write that autograd refuses: to a leaf that requires grad, or to a view that cannot take it.
 
-Why it bites
+Why it matters
     A parameter, or another tensor with requires_grad=True that you made, is where gradients arrive. Written to in place
     with gradients on, it would become a result itself, so torch refuses: "a leaf Variable that requires grad is being
     used in an in-place operation". The same goes for a view of a leaf, and for one of several views (chunk, unbind).

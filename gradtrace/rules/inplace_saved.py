@@ -1,6 +1,6 @@
 """A tensor that an operation saved for its backward is written to in place before that backward.
 
-Why it bites
+Why it matters
     Many operations keep their input or output for the gradient: a product its factors, sigmoid its result, a linear
     layer its weight. A write to one of them in between (`x += y`, `x[i] = y`, nn.ReLU(inplace=True), an update of a
     buffer, optimizer.step()) makes backward fail with "one of the variables needed for gradient computation has been

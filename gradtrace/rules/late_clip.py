@@ -1,6 +1,6 @@
 """Gradients are clipped at a moment when it has no effect on any step.
 
-Why it bites
+Why it matters
     clip_grad_norm_() changes the gradients that are there. Before backward() there are none, after step() they have
     been used, and while a GradScaler's scale is on them the limit means something else. Training runs unclipped, and
     explodes when it matters.

@@ -1,6 +1,6 @@
 """Gradients of one loss end up in the parameters of another optimizer, whose step then uses them.
 
-Why it bites
+Why it matters
     backward() puts gradients into every parameter that the loss depends on, not only into those that it should train.
     A generator's loss also reaches the discriminator, a policy's loss also the critic, a student's loss also the
     teacher. Where these gradients are still there when the other network makes its step, it is trained on the wrong

@@ -1,6 +1,6 @@
 """A gradient becomes a term of a loss, but it was taken without create_graph: it is a constant there.
 
-Why it bites
+Why it matters
     A gradient penalty, a slope to be learned, a second derivative are functions of the parameters. Without
     create_graph=True torch computes the value of the gradient alone. The term is still in the loss that is printed,
     but no parameter feels it.

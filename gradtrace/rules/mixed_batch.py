@@ -1,6 +1,6 @@
 """A computation along the wrong dimension lets the samples of a batch see each other.
 
-Why it bites
+Why it matters
     Softmax over dimension 0 of [batch, time] makes the samples of a batch compete; nn.LSTM without batch_first takes
     the batch for time and carries its state from one sample to the next. Shapes fit, training runs, and the result
     depends on who else is in the batch.

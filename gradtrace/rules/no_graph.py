@@ -1,6 +1,6 @@
 """backward() or autograd.grad() on a tensor that has no graph.
 
-Why it bites
+Why it matters
     Something between the parameters and the loss cut the path: detach(), .data, .item(), NumPy, torch.no_grad(),
     argmax, a comparison, torch.tensor(t), or parameters that are all frozen. torch names the loss, not the cut.
 

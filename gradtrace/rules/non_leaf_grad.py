@@ -1,6 +1,6 @@
 """A tensor that is no leaf is treated as one: its .grad is read, or it is given to an optimizer.
 
-Why it bites
+Why it matters
     backward() fills .grad of leaves only: of tensors that no operation made. `.to()`, a slice, a multiplication give
     a new tensor, whose .grad stays None; an update by hand that skips None then never happens, and an optimizer
     refuses it.

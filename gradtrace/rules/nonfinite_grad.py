@@ -1,6 +1,6 @@
 """NaN or infinity comes down to a leaf's gradient.
 
-Why it bites
+Why it matters
     Some operations have no finite slope everywhere: sqrt and log at 0, a quotient by 0, acos at 1, softmax over a row
     of -inf. torch.where, masks and nan_to_num behind them mend the value, not the slope: backward multiplies infinity
     by 0, which is NaN, and one step later every parameter is NaN. The loss looks fine until then.

@@ -1,6 +1,6 @@
 """backward() or autograd.grad() on a tensor of many elements, without saying what gradient it has.
 
-Why it bites
+Why it matters
     torch knows where to start only for a single number. A loss with reduction="none", a vector of losses or a whole
     output needs a reduction first, or a gradient of its own shape.
 

@@ -1,6 +1,6 @@
 """The same loss is backpropagated twice into gradients that nobody cleared in between.
 
-Why it bites
+Why it matters
     With retain_graph=True a second backward() on the same loss works, and adds the same gradient once more: every
     leaf gets twice its gradient, as if the learning rate had doubled.
 

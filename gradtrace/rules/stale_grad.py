@@ -1,6 +1,6 @@
 """A step uses gradients that an earlier step has used already, or that come from before the training loop.
 
-Why it bites
+Why it matters
     backward() adds to .grad, it does not replace it. Where nothing clears the gradients between two steps, the second step
     moves along the sum of the old and the new gradient. The loss still falls for a while, which hides the fault.
 

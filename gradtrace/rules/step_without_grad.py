@@ -1,6 +1,6 @@
 """A step is made again and again without new gradients.
 
-Why it bites
+Why it matters
     A step whose gradients are the ones that the last step has used moves twice along the same direction, as if the
     learning rate had doubled. A step without any gradient does nothing, though the code says otherwise.
 

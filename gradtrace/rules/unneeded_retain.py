@@ -1,6 +1,6 @@
 """A backward call keeps its graph (retain_graph=True or create_graph=True), and nothing uses that graph again.
 
-Why it bites
+Why it matters
     The saved tensors of the whole graph stay in memory as long as any tensor of it is held, often through the next
     iteration's forward pass: the peak doubles. And a graph that is entered again by mistake no longer says so.
 

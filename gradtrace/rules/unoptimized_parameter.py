@@ -1,6 +1,6 @@
 """A parameter receives gradients, but no optimizer holds it.
 
-Why it bites
+Why it matters
     Only what `parameters()` yields gets into an optimizer: layers in a plain list or dict, a head of the loss that was
     forgotten, a layer that is made within forward or after the optimizer, the result of `.to()` on a Parameter. They
     are computed with and even receive gradients, but keep their first random values. The loss falls all the same.

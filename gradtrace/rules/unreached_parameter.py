@@ -1,6 +1,6 @@
 """A parameter is given to an optimizer, and never receives a gradient.
 
-Why it bites
+Why it matters
     The optimizer skips what has no gradient, without a word. A layer that forward never calls, one that runs under
     torch.no_grad(), one whose result is detached, rounded to labels or copied into a new tensor, keeps its first random
     values; the rest of the model learns around it.

@@ -1,6 +1,6 @@
 """A model in evaluation mode builds a graph for each batch, and nothing ever backpropagates it.
 
-Why it bites
+Why it matters
     model.eval() changes dropout and batch norm, but not autograd: each forward pass still saves its activations for a
     backward that never comes. Evaluation takes more time and, with large batches, runs out of memory.
 

@@ -1,6 +1,6 @@
 """A comment that is to silence findings silences nothing.
 
-Why it bites
+Why it matters
     `# gradtrace: ignore` without a rule would hide whatever comes later on that line, so it hides nothing. A misspelt
     rule, or a comment left behind after the mend, makes readers believe in a fault that is not there, and hides the
     next one.

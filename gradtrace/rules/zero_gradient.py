@@ -1,6 +1,6 @@
 """A parameter gets a gradient that is exactly zero, every time, because a flat operation lies on each path to it.
 
-Why it bites
+Why it matters
     sign, round, floor, ceil and // are flat: their derivative is zero wherever it exists. So is a sample of
     torch.normal(mean, std), torch.bernoulli(p) or torch.poisson(rate). A clamp or a ReLU is flat where it is saturated.
     Everything in front of it is computed with, has a .grad, and is never trained.

@@ -37,10 +37,10 @@ def listing(manuals: Sequence[Manual], console: Console) -> None:
 
 
 def manual(manual: Manual, console: Console) -> None:
-    """What the rule finds, why it bites, a bad and a good example, and how to silence it."""
+    """What the rule finds, why it matters, a bad and a good example, and how to silence it."""
     _print(console, Text.assemble((manual.rule, "bold"), "  ", (str(manual.level), _style(manual))))
     _print(console, _prose(manual.summary))
-    for heading, body in (("Why it bites", manual.why), ("Bad", manual.bad), ("Good", manual.good)):
+    for heading, body in (("Why it matters", manual.why), ("Bad", manual.bad), ("Good", manual.good)):
         _print(console, Text(f"\n{heading}", "bold"))
         _print(console, _prose(body), _INDENT)
     _print(console, _prose(f"\n{manual.notes}\n"))

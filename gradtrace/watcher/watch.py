@@ -110,6 +110,7 @@ class Watch:
         session.begin()
         with ExitStack() as opened:
             opened.callback(session.guarded, self._end)
+            opened.enter_context(session.ids.watched())
             opened.enter_context(_engine(self._calls))
             opened.enter_context(self._steps.watched())
             for observer in self._observers:

@@ -923,6 +923,28 @@ def found(*steps: Step) -> list[Finding]:
     return [finding for one in steps for finding in rule.see(one)]
 
 
+def test_the_name_of_a_dead_tensor_dies_with_it(check: Callable[[str], Any]) -> None:
+    checked = check("""
+        def probe():
+            alphas = [torch.ones(3, requires_grad=True) for _ in range(100)]
+            for alpha in alphas:
+                alpha.sum().backward()
+            return {id(alpha) for alpha in alphas}
+
+        def at_the_same_address(addresses):
+            tensors = [torch.ones(3, requires_grad=True) for _ in range(200)]
+            return next(one for one in tensors if id(one) in addresses)
+
+        beta = at_the_same_address(probe())
+        opt = torch.optim.SGD([beta], lr=0.1)
+        for _ in range(3):
+            beta.pow(2).sum().backward()  # <- stale-grad
+            opt.step()
+    """)
+    assert checked.by("stale-grad") == checked.marked, checked.text
+    assert "`beta`" in checked.findings[0]["message"], checked.text
+
+
 def test_how_many_calls_were_summed_and_how_many_of_them_were_stale() -> None:
     (finding,) = found(step(calls=3, used=2))
     assert (finding.site.line, finding.level) == (8, Level.ERROR)

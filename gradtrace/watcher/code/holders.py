@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -57,8 +58,8 @@ class Holders:
         return stack[depth + 1 :]
 
 
-def look(frames: Frames) -> Holders:
-    """Searches the user's running frames."""
+def look(frames: Frames, number_of: Callable[[torch.Tensor], int]) -> Holders:
+    """Searches the user's running frames for modules, and for the tensors that have a number."""
     frame: FrameType | None = sys._getframe(1)
     found = Holders()
     for name, value in names.everything(frame, frames, _DEPTH):
@@ -66,10 +67,15 @@ def look(frames: Frames) -> Holders:
             if name not in found.modules:
                 found.modules[name] = _holder(value, frames)
                 if not found.above(name):
-                    found.roots |= {id(one): name for one in value.parameters() if id(one) not in found.roots}
+                    for one in value.parameters():
+                        number = number_of(one)
+                        if number:
+                            found.roots.setdefault(number, name)
                     found.registered |= {f"{name}.{path}" if path else name for path, _ in value.named_modules()}
         elif isinstance(value, torch.Tensor):
-            found.names.setdefault(id(value), name)
+            number = number_of(value)
+            if number:
+                found.names.setdefault(number, name)
     return found
 
 

@@ -73,6 +73,7 @@ class Calls:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
         self._steps.failed(frame)
+        self._session.ids.forget_dead()
         with heap.uncollected():
             return BackwardCall(self, self._session, frame, outputs, given)
 

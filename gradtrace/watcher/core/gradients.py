@@ -13,6 +13,7 @@ import torch
 from gradtrace.model.events import Contribution, Use
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.history import Longer
+from gradtrace.watcher.core.identity import Identities, TensorId
 
 #: names given in one event
 _NAMES = 6
@@ -50,23 +51,23 @@ class Leaf:
 
 
 class Gradients:
-    """The leaves that backward calls have reached. Keyed by identity: tensors can neither be compared nor, if they are
-    parameters, weakly referenced (`module.to()` refuses to swap those)."""
+    """The leaves that backward calls have reached."""
 
-    def __init__(self) -> None:
-        self._leaves: dict[int, Leaf] = {}
+    def __init__(self, ids: Identities) -> None:
+        self._ids = ids
+        self._leaves = ids.table(dict[TensorId, Leaf]())
         #: leaves whose .grad was read since the last backward call, by where their values lie
         self._reading: dict[int, Leaf] = {}
         #: leaves of optimizers that were updated by hand, by where their values lie
         self._moved: dict[int, Leaf] = {}
 
     def known(self, tensor: torch.Tensor) -> Leaf | None:
-        leaf = self._leaves.get(id(tensor))
-        # anything may lie where a leaf that is gone has lain
+        leaf = self._leaves.get(self._ids.known(tensor))
+        # an operation in place may have made it the result of something
         return leaf if leaf is not None and tensor.is_leaf else None
 
     def add(self, tensor: torch.Tensor, name: str | None) -> None:
-        self._leaves[id(tensor)] = Leaf(name, list(tensor.shape))
+        self._leaves[self._ids.of(tensor)] = Leaf(name, list(tensor.shape))
 
     def read(self, tensor: torch.Tensor, leaf: Leaf) -> None:
         """The user's code read the leaf's .grad."""

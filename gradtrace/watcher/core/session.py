@@ -26,6 +26,7 @@ from gradtrace.watcher.compat import (
 )
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.gradients import Gradients, Leaf
+from gradtrace.watcher.core.identity import Identities, TensorId
 from gradtrace.watcher.core.trail import Trail
 from gradtrace.watcher.graph.walk import Mark
 
@@ -53,24 +54,27 @@ class Session:
         #: graphs made by create_graph calls: call number and the range of node numbers
         self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
         self.trail = Trail()
-        self.gradients = Gradients()
+        self.ids = Identities()
+        self.gradients = Gradients(self.ids)
         self.sequence: Callable[[], int] = next_number
         self.remarks: list[str] = []
         self.backward_calls = 0
         self.steps = 0
         self._debug = debug
         self._thread = threading.get_ident()
-        self._owners: dict[int, set[int]] = {}
+        self._owners = self.ids.table(dict[TensorId, set[TensorId]]())
         #: marks of the retaining calls, which live as long as a node of their graphs
         self._retaining: deque[weakref.ref[Mark]] = deque(maxlen=_RECENT)
         #: tensors given to an optimizer that did not require grad
         self.unasked: deque[tuple[weakref.ref[torch.Tensor], Cut]] = deque(maxlen=_RECENT)
         #: after which backward call each optimizer made its last step
-        self._stepped: dict[int, int] = {}
-        #: class and life of each optimizer met, by its key
-        self._optimizers: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        self._stepped: dict[TensorId, int] = {}
+        #: class and life of each optimizer met that still lives
+        self._optimizers = self.ids.table(dict[TensorId, tuple[str, weakref.ref[Any]]]())
+        #: whether an optimizer was made so far
+        self.has_optimizer = False
         #: living owners by leaf, until these change
-        self._groups: dict[int, frozenset[int]] = {}
+        self._groups: dict[TensorId, frozenset[TensorId]] = {}
         self._searches_left = _SEARCHES
         #: node numbers: where the stretch since the last backward call began, how long such a stretch was at most, and
         #: the one that sleepers wait for
@@ -162,14 +166,12 @@ class Session:
 
     def own(self, parameters: Iterable[Any], optimizer: Any) -> None:
         """These parameters belong to this optimizer."""
-        key = id(optimizer)
-        _, known = self._optimizers.get(key, ("", None))
-        if known is None or known() is not optimizer:
-            for keys in self._owners.values():  # another optimizer has lain at this address before
-                keys.discard(key)
+        key = self.ids.of(optimizer)
+        self.has_optimizer = True
+        if key not in self._optimizers:
             self._optimizers[key] = type(optimizer).__name__, weakref.ref(optimizer, self._forget_groups)
         for parameter in parameters:
-            self._owners.setdefault(id(parameter), set()).add(key)
+            self._owners.setdefault(self.ids.of(parameter), set()).add(key)
         self._groups.clear()
 
     def _forget_groups(self, dead: Any) -> None:
@@ -177,44 +179,44 @@ class Session:
 
     def meet(self, optimizer: Any) -> None:
         """Owns what the optimizer holds where it was not seen when it was made: unpickled, for one."""
-        if id(optimizer) not in self._optimizers:
+        if self.ids.known(optimizer) not in self._optimizers:
             self.own((one for group in optimizer.param_groups for one in group["params"]), optimizer)
 
     def optimizers(self) -> list[Any]:
         """The living optimizers."""
         return [optimizer for _, ref in self._optimizers.values() if (optimizer := ref()) is not None]
 
-    @property
-    def has_optimizer(self) -> bool:
-        """Whether one was made so far."""
-        return bool(self._optimizers)
-
-    def optimizer_name(self, key: int) -> str:
+    def optimizer_name(self, key: TensorId) -> str:
         """The optimizer's class."""
         return self._optimizers.get(key, ("", None))[0]
 
-    def owned_by(self, leaf: torch.Tensor) -> frozenset[int]:
+    def owned_by(self, leaf: torch.Tensor) -> frozenset[TensorId]:
         """Keys of the living optimizers that own the leaf."""
-        found = self._groups.get(id(leaf))
+        number = self.ids.known(leaf)
+        found = self._groups.get(number)
         if found is None:
-            keys = self._owners.get(id(leaf))
+            keys = self._owners.get(number)
             if not keys:
                 return frozenset()
-            found = self._groups[id(leaf)] = frozenset(key for key in keys if self._optimizers[key][1]() is not None)
+            found = self._groups[number] = frozenset(key for key in keys if self._is_alive(key))
         return found
+
+    def _is_alive(self, optimizer: TensorId) -> bool:
+        _, ref = self._optimizers.get(optimizer, ("", None))
+        return ref is not None and ref() is not None
 
     def owned(self, leaf: torch.Tensor) -> bool:
         """Whether an optimizer holds, or held, the leaf."""
-        return self.is_owned(id(leaf))
+        return self.is_owned(self.ids.known(leaf))
 
-    def is_owned(self, key: int) -> bool:
-        """Whether an optimizer holds, or held, the leaf with this `id()`."""
+    def is_owned(self, key: TensorId) -> bool:
+        """Whether an optimizer holds, or held, the leaf of this number."""
         return bool(self._owners.get(key))
 
-    def owners(self, leaves: Iterable[torch.Tensor]) -> frozenset[int]:
-        found: set[int] = set()
+    def owners(self, leaves: Iterable[torch.Tensor]) -> frozenset[TensorId]:
+        found: set[TensorId] = set()
         for leaf in leaves:
-            found.update(self._owners.get(id(leaf), ()))
+            found.update(self._owners.get(self.ids.known(leaf), ()))
         return frozenset(found)
 
     def retains(self, mark: Mark) -> None:
@@ -230,11 +232,11 @@ class Session:
             self._retaining = deque((ref for ref, _ in alive), maxlen=_RECENT)
         return tuple(call for _, call in alive)
 
-    def stepped(self, optimizer: int) -> None:
+    def stepped(self, optimizer: TensorId) -> None:
         """This optimizer made a step."""
         self._stepped[optimizer] = self.backward_calls
 
-    def stepped_since(self, call: int) -> frozenset[int]:
+    def stepped_since(self, call: int) -> frozenset[TensorId]:
         """The optimizers that made a step after backward call number `call`."""
         return frozenset(optimizer for optimizer, last in self._stepped.items() if last >= call)
 

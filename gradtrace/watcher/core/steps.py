@@ -19,6 +19,7 @@ from gradtrace.model.events import Cut, Step
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.gradients import Leaf, has_values
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 
@@ -50,7 +51,7 @@ class Steps:
         #: told when that begins and ends
         self.on_inside: Callable[[bool], None] = lambda inside: None
         #: the optimizers whose steps are under way, the outermost first
-        self._under_way: list[int] = []
+        self._under_way: list[TensorId] = []
         self._evaluations = 0
 
     @contextmanager
@@ -75,17 +76,20 @@ class Steps:
             for handle in handles:
                 handle.remove()
 
-    def versions(self) -> dict[int, list[int]]:
+    def versions(self) -> dict[TensorId, list[int]]:
         """By optimizer, the version counters of what it holds."""
-        return {id(one): [tensor._version for tensor in parameters(one)] for one in self._session.optimizers()}
+        return {
+            self._session.ids.of(one): [tensor._version for tensor in parameters(one)]
+            for one in self._session.optimizers()
+        }
 
-    def unseen(self, before: dict[int, list[int]]) -> None:
+    def unseen(self, before: dict[TensorId, list[int]]) -> None:
         """Takes note of the steps that were made since these were the `versions()`, with no hooks in place."""
         now = self.versions()
         for optimizer in self._session.optimizers():
-            if before.get(id(optimizer), []) != now[id(optimizer)]:
+            if before.get(self._session.ids.of(optimizer), []) != now[self._session.ids.of(optimizer)]:
                 self._session.steps += 1
-                self._session.stepped(id(optimizer))
+                self._session.stepped(self._session.ids.of(optimizer))
                 self._session.gradients.forget(parameters(optimizer))
                 self._session.tell(self.told_unseen, optimizer)
 
@@ -110,8 +114,8 @@ class Steps:
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or not self._session.in_watched_thread():
             return None
-        nested = id(optimizer) in self._under_way
-        self._under_way.append(id(optimizer))
+        nested = self._session.ids.of(optimizer) in self._under_way
+        self._under_way.append(self._session.ids.of(optimizer))
         self._set_inside(True)
         if nested:
             return None
@@ -149,7 +153,7 @@ class Steps:
             return
         self._under_way.pop()
         self._set_inside(self.running)
-        if id(optimizer) in self._under_way:
+        if self._session.ids.of(optimizer) in self._under_way:
             return  # `super().step()`: the whole step is judged when it ends
         self._session.guarded(self._judge, optimizer, sys._getframe(1))
         if not self.running and self._stop_after is not None and self._session.steps >= self._stop_after:
@@ -159,7 +163,7 @@ class Steps:
         session = self._session
         stack = session.frames.stack(frame)
         session.steps += not self.running
-        session.stepped(id(optimizer))
+        session.stepped(self._session.ids.of(optimizer))
         uses = session.gradients.use(parameters(optimizer), stack)
         session.gradients.settle()
         session.tell(self.told_after, optimizer, stack)
@@ -167,7 +171,7 @@ class Steps:
             Step(
                 session.steps,
                 type(optimizer).__name__,
-                id(optimizer),
+                self._session.ids.of(optimizer),
                 stack,
                 uses,
                 unknown=not uses

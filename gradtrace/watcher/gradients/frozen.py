@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.events import FrozenMoved
 from gradtrace.model.site import Stack
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -36,7 +37,7 @@ class _Watched:
 class Frozen(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._frozen: dict[int, _Watched] = {}
+        self._frozen: dict[TensorId, _Watched] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
         return dict.fromkeys((Tensor.requires_grad.__set__, Tensor.requires_grad_), self._switched)  # type: ignore[attr-defined]
@@ -44,16 +45,16 @@ class Frozen(Observer):
     def _switched(self, call: TorchCall) -> None:
         tensor, on = call.args[0], (*call.args[1:], *call.kwargs.values(), True)[0]
         if on or not tensor.is_leaf or tensor.grad is None or len(self._frozen) >= _MANY:
-            self._frozen.pop(id(tensor), None)
+            self._frozen.pop(self.session.ids.of(tensor), None)
         else:
-            self._frozen[id(tensor)] = _Watched(self.session.frames.stack(call.frame))
+            self._frozen[self.session.ids.of(tensor)] = _Watched(self.session.frames.stack(call.frame))
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if not self._frozen:
             return
         moved: dict[Stack, list[str]] = {}
         for one in parameters(optimizer):
-            watched = self._frozen.get(id(one))
+            watched = self._frozen.get(self.session.ids.of(one))
             if watched is None or one.grad is None or one.requires_grad:
                 continue
             values = one.detach().reshape(-1)[:4].tolist()

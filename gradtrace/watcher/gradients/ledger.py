@@ -19,6 +19,7 @@ from gradtrace.model.events import Collected, Fed, Given, Unstepped
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.reading import Readers
 from gradtrace.watcher.core.history import Longer
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps, parameters
@@ -49,12 +50,12 @@ class Ledger(Observer):
         self._steps = steps
         self._clips = clips
         self._readers = Readers(session.frames)
-        self._purses: dict[int, Purse] = {}
+        self._purses = session.ids.table(dict[TensorId, Purse]())
         #: inputs of recent calls: leaves that are no parameters, by id
-        self._inputs: OrderedDict[int, Call] = OrderedDict()
+        self._inputs: OrderedDict[TensorId, Call] = OrderedDict()
         #: gradients that were read since the last call, by where their values lie
         self._aliases: dict[int, Purse] = {}
-        self._accounts: defaultdict[int, Account] = defaultdict(lambda: Account(""))
+        self._accounts: defaultdict[TensorId, Account] = defaultdict(lambda: Account(""))
         self._studied: defaultdict[tuple[Any, ...], list[Kinship]] = defaultdict(list)
         #: the call that runs, and the state of the gradients before it
         self._before: list[tuple[Tensor, Group, tuple[int, int] | None]] | None = None
@@ -96,8 +97,7 @@ class Ledger(Observer):
     def _study(self, site: tuple[Any, ...], call: BackwardCall) -> Kinship:
         known = self._studied[site]
         if len(known) < _STUDIED:
-            groups = {id(leaf): self.session.owned_by(leaf) for leaf in call.leaves}
-            known.append(Kinship.of(call.nodes, groups, self.session.trail.find))
+            known.append(Kinship.of(call.nodes, self.session.owned_by, self.session.trail.find))
         return known[-1]
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
@@ -131,21 +131,21 @@ class Ledger(Observer):
         self._wait(own)
 
     def _held(self, leaf: Tensor) -> Purse | None:
-        purse = self._purses.get(id(leaf))
+        purse = self._purses.get(self.session.ids.known(leaf))
         if purse is None or isinstance(leaf, torch.nn.Parameter) or self.session.owned_by(leaf):
             return purse
-        del self._purses[id(leaf)]  # of a parameter that has lain there before
+        del self._purses[self.session.ids.of(leaf)]  # its optimizer is gone: an input from now on
         return None
 
     def _open(self, leaf: Tensor, group: Group) -> Purse | None:
         if not group and not isinstance(leaf, torch.nn.Parameter):
             return None
         known = self.session.gradients.known(leaf)
-        purse = self._purses[id(leaf)] = Purse(group, known.name if known is not None else "")
+        purse = self._purses[self.session.ids.of(leaf)] = Purse(group, known.name if known is not None else "")
         return purse
 
     def _remember_input(self, leaf: Tensor, call: Call) -> None:
-        self._inputs[id(leaf)] = call
+        self._inputs[self.session.ids.of(leaf)] = call
         if len(self._inputs) > _INPUTS:
             self._inputs.popitem(last=False)
 
@@ -176,7 +176,9 @@ class Ledger(Observer):
         purse = self._held(tensor)
         if reader == "clip":
             if purse is not None or tensor.requires_grad:
-                self._clips.touch(call.frame, id(tensor), purse, self._account, given=call.out is not None)
+                self._clips.touch(
+                    call.frame, self.session.ids.of(tensor), purse, self._account, given=call.out is not None
+                )
         elif reader == "scaler":
             self._clips.unscale(call.frame, purse)
             for one in purse.calls if purse is not None else ():
@@ -196,10 +198,10 @@ class Ledger(Observer):
             call.read = True
 
     def _read_input(self, tensor: Tensor) -> None:
-        call = self._inputs.get(id(tensor), self._last)
+        call = self._inputs.get(self.session.ids.known(tensor), self._last)
         if call is not None:
             call.read = call.heard = True
-            call.input_read |= id(tensor) in self._inputs
+            call.input_read |= self.session.ids.known(tensor) in self._inputs
 
     def _hear(self, call: TorchCall) -> None:
         self._hooked = True
@@ -279,7 +281,7 @@ class Ledger(Observer):
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
         self._clips.close()
-        key = id(optimizer)
+        key = self.session.ids.of(optimizer)
         self.session.meet(optimizer)
         account = self._account(key)
         account.steps += 1
@@ -330,13 +332,13 @@ class Ledger(Observer):
                 self.session.emit(Fed(name, key, stack, (), lost, empty=True, error=text))
 
     def after_unseen_step(self, optimizer: torch.optim.Optimizer) -> None:
-        account = self._account(id(optimizer))
+        account = self._account(self.session.ids.of(optimizer))
         account.steps += 1
         account.waiting.clear()
         account.lost.clear()
         account.calls = self.session.backward_calls
         for leaf in parameters(optimizer):
-            purse = self._purses.get(id(leaf))
+            purse = self._purses.get(self.session.ids.of(leaf))
             if purse is not None:
                 self._clips.used(purse)
                 self._take(purse.calls, purse.group)
@@ -346,7 +348,7 @@ class Ledger(Observer):
         found = Found()
         for leaf in leaves:
             grad = leaf.grad
-            purse = self._purses.get(id(leaf))
+            purse = self._purses.get(self.session.ids.of(leaf))
             if grad is None:
                 if purse is not None and purse.calls:
                     self._lose(purse, ())

@@ -28,21 +28,20 @@ class Kinship:
         self._shapes: dict[Group, Counter[tuple[int, ...]]] = {}
 
     @classmethod
-    def of(cls, nodes: Sequence[Any], groups: dict[int, Group], find: Callable[[int], Stack]) -> Kinship:
-        """`groups` are the owners of each leaf by its id, `find` tells where the node of a number was made."""
+    def of(cls, nodes: Sequence[Any], group_of: Callable[[Any], Group], find: Callable[[int], Stack]) -> Kinship:
+        """`group_of` gives the owners of a leaf, `find` tells where the node of a number was made."""
         made = cls()
         below: dict[Any, frozenset[Group]] = {}
         #: nodes that are a leaf as it is
         direct: dict[Any, Group] = {}
         first: dict[Group, int] = {}
-        leaves: dict[int, Any] = {}
+        leaves: dict[Any, Any] = {}
         for node in sorted(nodes, key=node_number):
             parts = []
             for child, _ in node.next_functions:
                 if type(child) is ACCUMULATE:
-                    leaf = child.variable
-                    leaves[id(leaf)] = leaf
-                    direct[child] = groups.get(id(leaf), frozenset())
+                    leaves[child] = child.variable
+                    direct[child] = group_of(child.variable)
                     below[child] = frozenset([direct[child]])
                 if child is not None and below.get(child):
                     parts.append(child)
@@ -50,7 +49,7 @@ class Kinship:
             made._join(node, parts, below, direct, first)
         made._entries = {group: find(number) for group, number in first.items()}
         for leaf in leaves.values():
-            group = groups.get(id(leaf), frozenset())
+            group = group_of(leaf)
             made._shapes.setdefault(group, Counter())[tuple(leaf.shape)] += 1
         return made
 

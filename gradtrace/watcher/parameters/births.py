@@ -17,6 +17,7 @@ from torch.nn.modules.module import register_module_parameter_registration_hook
 from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 
@@ -57,25 +58,25 @@ class Made:
 
 
 class Births(Observer):
-    """Parameters by identity; they may not be weakly referenced, their modules may."""
+    """Parameters, with the modules that they were registered in."""
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._born: dict[int, Birth] = {}
-        self._optimizers: dict[int, Made] = {}
+        self._born: dict[TensorId, Birth] = {}
+        self._optimizers: dict[TensorId, Made] = {}
         self._count = 0
         #: parameters that a state was loaded into: weights that come from elsewhere may be meant to stay
-        self._loaded: set[int] = set()
+        self._loaded: set[TensorId] = set()
 
     def functions(self) -> Mapping[Any, Handler]:
         return {torch.Tensor.copy_: self._copied}
 
     def _copied(self, call: TorchCall) -> None:
         if isinstance(call.args[0], torch.nn.Parameter) and len(self._loaded) < _MOST:
-            self._loaded.add(id(call.args[0]))
+            self._loaded.add(self.session.ids.of(call.args[0]))
 
-    def is_loaded(self, key: int) -> bool:
-        """Whether values were copied into the parameter with this `id()`."""
+    def is_loaded(self, key: TensorId) -> bool:
+        """Whether values were copied into the parameter."""
         return key in self._loaded
 
     @contextmanager
@@ -90,17 +91,17 @@ class Births(Observer):
             handle.remove()
 
     def of(self, parameter: torch.Tensor) -> Birth | None:
-        found = self._born.get(id(parameter))
+        found = self._born.get(self.session.ids.known(parameter))
         return found if found is not None and self._holds(found, parameter) else None
 
     @property
     def any_optimizer(self) -> bool:
         return bool(self._optimizers)
 
-    def optimizers(self) -> list[tuple[int, Made]]:
+    def optimizers(self) -> list[tuple[TensorId, Made]]:
         return list(self._optimizers.items())
 
-    def optimizer(self, key: int) -> Made | None:
+    def optimizer(self, key: TensorId) -> Made | None:
         return self._optimizers.get(key)
 
     def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
@@ -112,7 +113,8 @@ class Births(Observer):
         return add_param_group
 
     def _made(self, optimizer: Optimizer, frame: FrameType) -> None:
-        known = self._optimizers.get(id(optimizer))
+        key = self.session.ids.of(optimizer)
+        known = self._optimizers.get(key)
         if len(optimizer.param_groups) == 1 or known is None:
             self._count += 1
             if len(self._optimizers) >= _MOST:
@@ -120,14 +122,15 @@ class Births(Observer):
             known = Made(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
         if not optimizer.param_groups[-1]["params"]:
             known = replace(known, empty=known.empty or self.session.frames.stack(frame))
-        self._optimizers[id(optimizer)] = known
+        self._optimizers[key] = known
 
     def _hook(self, module: Any, name: str, parameter: Any) -> None:
         if parameter is not None and self.session.in_watched_thread():
             self.session.guarded(self._registered, module, name, parameter, sys._getframe(1))
 
     def _registered(self, module: torch.nn.Module, name: str, parameter: torch.Tensor, frame: FrameType) -> None:
-        known = self._born.get(id(parameter))
+        key = self.session.ids.of(parameter)
+        known = self._born.get(key)
         if known is not None and known.owner() is not None and self._holds(known, parameter):
             return
         before = module._parameters.get(name)
@@ -137,9 +140,7 @@ class Births(Observer):
             self._born.clear()
         stack = self.session.frames.stack(frame)
         kind = type(module).__name__
-        self._born[id(parameter)] = Birth(
-            weakref.ref(module), kind, name, stack, self._own(frame), self._count, instead
-        )
+        self._born[key] = Birth(weakref.ref(module), kind, name, stack, self._own(frame), self._count, instead)
 
     def _own(self, frame: FrameType) -> bool:
         at: FrameType | None = frame

@@ -17,6 +17,7 @@ from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
 from gradtrace.watcher.compat import node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import saved, walk
@@ -76,9 +77,9 @@ class _Zero:
 class FlatGradients(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._zero: dict[int, _Zero] = {}
+        self._zero: dict[TensorId, _Zero] = {}
         #: leaves looked at in the first calls
-        self._looked: set[int] = set()
+        self._looked: set[TensorId] = set()
         self._calls_left, self._paths_left = _FIRST_CALLS, _PATHS
 
     def woken(self) -> Handler:
@@ -100,32 +101,39 @@ class FlatGradients(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if not call.accumulates or not self._zero or not self._paths_left:
             return
-        wanted = {id(leaf) for leaf in call.leaves if id(leaf) in self._zero}
+        wanted = {self.session.ids.of(leaf) for leaf in call.leaves if self.session.ids.of(leaf) in self._zero}
         if not wanted:
             return
         self._paths_left -= 1
         roots = walk.roots_of(outputs)
         nodes = set(call.nodes)
         dead = _dead_products(nodes) if self._some_are_zeros(call) else {}
-        open_leaves, flat = _reachable(roots, nodes, dead=dead)
+        found, flat = _reachable(roots, nodes, dead=dead)
+        open_leaves = self._numbers(found)
         terms = _terms(roots, call.nodes)
         for key in wanted & open_leaves:
             del self._zero[key]
         for node in flat:
             behind, _ = _reachable([node], nodes, through=True)
-            for key in (wanted - open_leaves) & behind:
+            for key in (wanted - open_leaves) & self._numbers(behind):
                 self._explain(self._zero[key], node, node in terms)
                 wanted.discard(key)
         for node, edges in dead.items():
             below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
-            for key in (wanted - open_leaves) & _reachable(below, nodes, through=True)[0]:
+            behind, _ = _reachable(below, nodes, through=True)
+            for key in (wanted - open_leaves) & self._numbers(behind):
                 self._explain(self._zero[key], node, False)
                 self._zero[key].product = True
                 wanted.discard(key)
 
+    def _numbers(self, leaves: Sequence[Tensor]) -> set[TensorId]:
+        return {self.session.ids.of(leaf) for leaf in leaves}
+
     def _some_are_zeros(self, call: BackwardCall) -> bool:
         """Whether several leaves without a gradient are all zeros themselves."""
-        return sum(id(leaf) in self._zero and not bool(leaf.detach().any()) for leaf in call.leaves) > 1
+        return (
+            sum(self.session.ids.of(leaf) in self._zero and not bool(leaf.detach().any()) for leaf in call.leaves) > 1
+        )
 
     def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
         zero.paths += 1
@@ -139,13 +147,13 @@ class FlatGradients(Observer):
         first = self._calls_left > 0
         self._calls_left -= first
         for leaf in call.leaves:
-            known = self._zero.get(id(leaf))
+            known = self._zero.get(self.session.ids.of(leaf))
             if known is not None:
                 self._look_again(leaf, known)
-            elif first and id(leaf) not in self._looked and self.session.owned(leaf):
-                self._looked.add(id(leaf))
+            elif first and self.session.ids.of(leaf) not in self._looked and self.session.owned(leaf):
+                self._looked.add(self.session.ids.of(leaf))
                 if _is_zero(leaf):
-                    self._zero[id(leaf)] = _Zero(call.stack)
+                    self._zero[self.session.ids.of(leaf)] = _Zero(call.stack)
                     self.session.wake()
 
     def _look_again(self, leaf: Tensor, known: _Zero) -> None:
@@ -154,7 +162,7 @@ class FlatGradients(Observer):
             found = self.session.gradients.known(leaf)
             known.name = found.name if found is not None else ""
         if known.calls in _LOOKS and not _is_zero(leaf):
-            del self._zero[id(leaf)]
+            del self._zero[self.session.ids.of(leaf)]
 
     def at_end(self) -> None:
         told: dict[tuple[Stack, str], list[_Zero]] = {}
@@ -224,12 +232,12 @@ def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
 
 def _reachable(
     roots: Sequence[Any], within: set[Any], through: bool = False, dead: Mapping[Any, tuple[int, ...]] | None = None
-) -> tuple[set[int], list[Any]]:
+) -> tuple[list[Tensor], list[Any]]:
     """Leaves that can be reached from the roots without passing a flat node, and the flat nodes met.
 
     With `through` flat nodes are passed. Of `dead` nodes these inputs are not gone into.
     """
-    leaves: set[int] = set()
+    leaves: list[Tensor] = []
     flat: list[Any] = []
     seen: set[Any] = set()
     waiting = list(roots)
@@ -239,7 +247,7 @@ def _reachable(
             continue
         seen.add(node)
         if type(node) is walk.ACCUMULATE:
-            leaves.add(id(node.variable))
+            leaves.append(node.variable)
         elif not through and _is_flat(node):
             flat.append(node)
         elif node in within:

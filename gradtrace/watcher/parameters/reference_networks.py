@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradtrace.watcher.compat import node_number
+from gradtrace.watcher.core.identity import Identities, TensorId
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
 #: operations in which a weight computes with data; a row looked up for a label is none
@@ -18,7 +19,7 @@ class _Source(NamedTuple):
     """What lies below a node."""
 
     #: ids of the leaves in question
-    mine: frozenset[int] = frozenset()
+    mine: frozenset[TensorId] = frozenset()
     #: trained leaves
     trained: bool = False
     #: the leaves in question have computed with something
@@ -28,14 +29,18 @@ class _Source(NamedTuple):
 _NOTHING = _Source()
 
 
-def yardsticks(nodes: Sequence[Any], candidates: frozenset[int], trained: frozenset[int]) -> frozenset[int]:
-    """Those of the candidates, all by id, whose network runs on data alone, and whose result meets trained ones in a
+def yardsticks(
+    nodes: Sequence[Any], candidates: frozenset[TensorId], trained: frozenset[TensorId], ids: Identities
+) -> frozenset[TensorId]:
+    """Those of the candidates whose network runs on data alone, and whose result meets trained ones in a
     comparison only: a random target, the features of a perceptual loss."""
     below: dict[Any, _Source] = {}
-    measuring: set[int] = set()
-    feeding: set[int] = set()
+    measuring: set[TensorId] = set()
+    feeding: set[TensorId] = set()
     for node in sorted(nodes, key=node_number):
-        parts = [_source(child, below, candidates, trained) for child, _ in node.next_functions if child is not None]
+        parts = [
+            _source(child, below, candidates, trained, ids) for child, _ in node.next_functions if child is not None
+        ]
         name = type(node).__name__
         mine = frozenset(leaf for part in parts for leaf in part.mine)
         meets = any(part.trained for part in parts)
@@ -47,8 +52,14 @@ def yardsticks(nodes: Sequence[Any], candidates: frozenset[int], trained: frozen
     return frozenset(measuring - feeding)
 
 
-def _source(child: Any, below: dict[Any, _Source], candidates: frozenset[int], trained: frozenset[int]) -> _Source:
+def _source(
+    child: Any,
+    below: dict[Any, _Source],
+    candidates: frozenset[TensorId],
+    trained: frozenset[TensorId],
+    ids: Identities,
+) -> _Source:
     if type(child) is not ACCUMULATE:
         return below.get(child, _NOTHING)
-    leaf = id(child.variable)
+    leaf = ids.of(child.variable)
     return _Source(frozenset([leaf]) & candidates, leaf in trained)

@@ -15,6 +15,7 @@ from gradtrace.source import questions, syntax
 from gradtrace.watcher.code.holders import Holders, at_line, look
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -40,8 +41,8 @@ class _Candidate:
 
     __slots__ = "alias alone backward birth converted key mark made name numel owned passing plain renewed root seen training turns".split()
 
-    def __init__(self, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
-        self.key = id(leaf)
+    def __init__(self, key: TensorId, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
+        self.key = key
         self.birth = birth
         self.mark = fingerprint(leaf)
         self.numel = leaf.numel()
@@ -91,10 +92,10 @@ class Unowned(Observer):
         self._candidates: dict[Hashable, _Candidate] = {}
         #: parameters that somebody else takes care of
         self._meant: set[Hashable] = set()
-        self._frozen: set[int] = set()
-        self._unfrozen: dict[int, Stack] = {}
+        self._frozen: set[TensorId] = set()
+        self._unfrozen: dict[TensorId, Stack] = {}
         #: parameters of networks whose results others are compared with
-        self._measuring: set[int] = set()
+        self._measuring: set[TensorId] = set()
         self._passing: dict[Stack, _Passing] = {}
         self._holders = Holders()
         self._searches_left = self._studies_left = _SEARCHES
@@ -108,7 +109,7 @@ class Unowned(Observer):
 
     def _switched(self, call: TorchCall) -> None:
         """Notes what is trained from here on, and was frozen when the optimizer was made."""
-        key, on = id(call.args[0]), (*call.args[1:], *call.kwargs.values(), True)[0]
+        key, on = self.session.ids.of(call.args[0]), (*call.args[1:], *call.kwargs.values(), True)[0]
         if not on and len(self._frozen) < 64 * _MANY:
             self._frozen.add(key)
         elif on and key in self._frozen and self._births.any_optimizer:
@@ -118,7 +119,8 @@ class Unowned(Observer):
         """The user's own code takes the gradient: an update by hand, a log."""
         if not self._candidates or call.out is None:
             return
-        found = next((key for key, one in self._candidates.items() if one.key == id(call.args[0])), None)
+        number = self.session.ids.known(call.args[0])
+        found = next((key for key, one in self._candidates.items() if one.key == number), None)
         if found is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
             text = syntax.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
             if "None" not in text and "zero_" not in text:
@@ -134,7 +136,7 @@ class Unowned(Observer):
             # what gradients are asked for by autograd.grad is an input
             for leaf in call.leaves:
                 if not isinstance(leaf, torch.nn.Parameter):
-                    self._leave(id(leaf))
+                    self._leave(self.session.ids.of(leaf))
             return
         if error is not None or not self._births.any_optimizer:
             return
@@ -143,9 +145,10 @@ class Unowned(Observer):
         if not free or (owned and not any(isinstance(leaf, torch.nn.Parameter) for leaf in owned)):
             return  # what is optimized is no parameter: an input, a latent code
         keys = self.session.owners(owned)
-        if self._studies_left and any(id(leaf) not in self._candidates for leaf in free):
+        if self._studies_left and any(self.session.ids.of(leaf) not in self._candidates for leaf in free):
             self._studies_left -= 1
-            self._measuring |= yardsticks(call.nodes, frozenset(map(id, free)), frozenset(map(id, owned)))
+            ids = self.session.ids
+            self._measuring |= yardsticks(call.nodes, frozenset(map(ids.of, free)), frozenset(map(ids.of, owned)), ids)
         for leaf in free:
             candidate = None if self._passes(leaf, call, keys) else self._candidate(leaf, call)
             if candidate is None:
@@ -161,7 +164,7 @@ class Unowned(Observer):
         for candidate in self._candidates.values() if places else ():
             candidate.seen |= candidate.converted is not None and candidate.converted[1] in places
 
-    def _passes(self, leaf: Tensor, call: BackwardCall, keys: frozenset[int]) -> bool:
+    def _passes(self, leaf: Tensor, call: BackwardCall, keys: frozenset[TensorId]) -> bool:
         """Whether this parameter, which no module registers, takes the place of one that was there before."""
         if not isinstance(leaf, torch.nn.Parameter) or self._births.of(leaf) is not None:
             return False
@@ -181,18 +184,20 @@ class Unowned(Observer):
         for leaf in leaves:
             if self.session.owned(leaf):
                 owned.append(leaf)
-            elif type(leaf) in _LEAVES and id(leaf) not in self._meant and leaf.grad is not None:
+            elif type(leaf) in _LEAVES and self.session.ids.of(leaf) not in self._meant and leaf.grad is not None:
                 free.append(leaf)
         return owned, free
 
     def _candidate(self, leaf: Tensor, call: BackwardCall) -> _Candidate | None:
         birth = self._births.of(leaf)
-        key: Hashable = birth.stack[:1] if birth is not None and (birth.in_forward or birth.instead) else id(leaf)
+        key: Hashable = (
+            birth.stack[:1] if birth is not None and (birth.in_forward or birth.instead) else self.session.ids.of(leaf)
+        )
         known = self._candidates.get(key)
         if known is None:
             if len(self._candidates) >= _MANY or key in self._meant:
                 return None
-            known = self._candidates[key] = _Candidate(leaf, birth, call)
+            known = self._candidates[key] = _Candidate(self.session.ids.of(leaf), leaf, birth, call)
             if birth is None and not known.plain:
                 known.converted = self._taken_in(leaf, call)
             return known
@@ -200,10 +205,10 @@ class Unowned(Observer):
             # one that stays is kept for later calls
             known.passing |= known.birth is None or known.birth.owner() is None
             known.renewed = True
-            known.birth, known.key = birth, id(leaf)
+            known.birth, known.key = birth, self.session.ids.of(leaf)
         elif (known.plain or known.turns in LOOKS) and fingerprint(leaf) != known.mark:
             if not known.plain:  # another input may lie at this address next
-                self._leave(id(leaf))
+                self._leave(self.session.ids.of(leaf))
             self._candidates.pop(key, None)
             return None
         if known.converted and known.turns < _TURNS and self._taken_in(leaf, call) != known.converted:
@@ -221,7 +226,7 @@ class Unowned(Observer):
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if not self._candidates:
             return
-        held = set(map(id, parameters(optimizer)))
+        held = set(map(self.session.ids.of, parameters(optimizer)))
         self._candidates = {key: one for key, one in self._candidates.items() if one.key not in held}
         fresh = False
         for candidate in self._candidates.values():
@@ -238,11 +243,11 @@ class Unowned(Observer):
     def _look_for_aliases(self, optimizer: Optimizer) -> None:
         held = {one.data_ptr() for one in parameters(optimizer) if not one.requires_grad and one.numel()}
         for candidate in self._candidates.values() if held else ():
-            if candidate.mark[2] in held:
-                candidate.alias = self._births.optimizer(id(optimizer))
+            if candidate.mark[1] in held:
+                candidate.alias = self._births.optimizer(self.session.ids.of(optimizer))
 
     def _search(self) -> None:
-        found = self._holders = look(self.session.frames)
+        found = self._holders = look(self.session.frames, self.session.ids.known)
         for candidate in self._candidates.values():
             candidate.name = found.names.get(candidate.key, candidate.name)
             candidate.root = found.roots.get(candidate.key, candidate.root)

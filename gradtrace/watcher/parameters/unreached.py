@@ -23,6 +23,7 @@ from gradtrace.watcher.code.holders import Holders, look
 from gradtrace.watcher.compat import function_of, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -98,8 +99,8 @@ class _Group:
         #: its steps that had a backward call before them, and how many calls there had been at the last one
         self.steps = 0
         self.calls = 0
-        self.suspects: dict[int, _Suspect] = {}
-        self.members: frozenset[int] = frozenset()
+        self.suspects: dict[TensorId, _Suspect] = {}
+        self.members: frozenset[TensorId] = frozenset()
         self.holders = Holders()
 
     @property
@@ -118,12 +119,12 @@ class Reach(Observer):
         super().__init__(session)
         self._births = births
         self._cuts = cuts
-        self._groups: dict[int, _Group] = {}
+        self._groups: dict[TensorId, _Group] = {}
         #: of optimizers whose place another one has taken
         self._past: list[_Group] = []
-        self._suspects: dict[int, _Suspect] = {}
+        self._suspects: dict[TensorId, _Suspect] = {}
         #: cuts met, with the identities of the suspects behind them, and those of which the result went on into a graph
-        self._cut: dict[Stack, tuple[Cut, set[int]]] = {}
+        self._cut: dict[Stack, tuple[Cut, set[TensorId]]] = {}
         self._entered: set[Stack] = set()
         #: the last numbers that were computed from suspects, and where they left torch
         self._left: deque[tuple[float, Stack]] = deque(maxlen=_FEW)
@@ -144,12 +145,12 @@ class Reach(Observer):
     def made_plain(self) -> Handler:
         return self._plain
 
-    def idle(self, key: int) -> bool:
+    def idle(self, key: TensorId) -> bool:
         """Whether no parameter of this optimizer ever received a gradient, over several steps."""
         group = self._groups.get(key)
         return group is not None and group.steps >= _STEPS and group.is_idle
 
-    def excuse(self, key: int) -> None:
+    def excuse(self, key: TensorId) -> None:
         """Somebody else tells why this optimizer's parameters are idle."""
         self._groups.pop(key, None)
 
@@ -190,7 +191,7 @@ class Reach(Observer):
             self._note_cut(Cut(".data.copy_()", "written", self.session.frames.stack(call.frame)), given)
 
     def _leaves_torch(self, call: TorchCall) -> None:
-        suspect = self._suspects.get(id(call.args[0]))
+        suspect = self._suspects.get(self.session.ids.known(call.args[0]))
         fresh = suspect is not None and (suspect.number is None or questions.shows(suspect.number.stack[0]))
         if suspect is not None and fresh and not suspect.is_gone:
             suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
@@ -229,7 +230,7 @@ class Reach(Observer):
 
     def _note_inputs(self, call: TorchCall, inputs: Sequence[Tensor]) -> None:
         for tensor in inputs:
-            suspect = self._suspects.get(id(tensor))
+            suspect = self._suspects.get(self.session.ids.known(tensor))
             if suspect is None or suspect.is_gone:
                 continue
             stack = self.session.frames.stack(call.frame) if not (suspect.used and suspect.off) else ()
@@ -247,7 +248,11 @@ class Reach(Observer):
         if known is None or not self._walks_left or cut.why == "no_grad":
             return
         self._walks_left -= 1
-        known[1].update(id(leaf) for leaf in walk.leaves_of(sources) if id(leaf) in self._suspects)
+        known[1].update(
+            self.session.ids.known(leaf)
+            for leaf in walk.leaves_of(sources)
+            if self.session.ids.known(leaf) in self._suspects
+        )
 
     # who receives gradients
 
@@ -265,16 +270,16 @@ class Reach(Observer):
         if self._walks_left and not all(suspect.derived for suspect in self._suspects.values()):
             self._walks_left -= 1
             for leaf in walk.leaves_of([one for one in outputs if isinstance(one, Tensor)]):
-                if suspect := self._suspects.get(id(leaf)):
+                if suspect := self._suspects.get(self.session.ids.known(leaf)):
                     suspect.derived = True
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if not self._suspects or not call.accumulates:
             return
-        reached = [leaf for leaf in call.leaves if id(leaf) in self._suspects]
+        reached = [leaf for leaf in call.leaves if self.session.ids.known(leaf) in self._suspects]
         self._clear([leaf for leaf in reached if leaf.grad is not None])
         for leaf in reached if error is None else ():
-            suspect = self._suspects.get(id(leaf))
+            suspect = self._suspects.get(self.session.ids.known(leaf))
             if suspect is not None and not suspect.withheld and self._walks_left:
                 self._walks_left -= 1
                 self._note_withheld(suspect, leaf, call)
@@ -291,45 +296,47 @@ class Reach(Observer):
 
     def _clear(self, leaves: Sequence[Tensor]) -> None:
         for leaf in leaves:
-            if self._suspects.pop(id(leaf), None) is not None:
+            if self._suspects.pop(self.session.ids.known(leaf), None) is not None:
                 for group in (*self._past, *self._groups.values()):
-                    group.suspects.pop(id(leaf), None)
+                    group.suspects.pop(self.session.ids.known(leaf), None)
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
-        group = self._groups.get(id(optimizer))
+        group = self._groups.get(self.session.ids.known(optimizer))
         if group is None or group.optimizer() is not optimizer:
             if group is not None and group.is_telling and len(self._past) < _PAST:
                 self._past.append(group)
-            group = self._groups[id(optimizer)] = self._begin(optimizer)
+            group = self._groups[self.session.ids.of(optimizer)] = self._begin(optimizer)
         if self.session.backward_calls == group.calls:
             return
         group.steps, group.calls = group.steps + 1, self.session.backward_calls
         if not group.suspects:
             return
-        idle = [one for one in parameters(optimizer) if id(one) in group.suspects]
+        idle = [one for one in parameters(optimizer) if self.session.ids.known(one) in group.suspects]
         self._clear([one for one in idle if one.grad is not None or not one.requires_grad])
         if group.steps in LOOKS:
-            self._clear([one for one in idle if id(one) in group.suspects and self._changed(one)])
+            self._clear([one for one in idle if self.session.ids.known(one) in group.suspects and self._changed(one)])
         if group.suspects and not group.holders.names and self._searches_left and group.steps <= _STEPS:
             self._searches_left -= 1
-            group.holders = look(self.session.frames)
+            group.holders = look(self.session.frames, self.session.ids.known)
 
     def _begin(self, optimizer: Optimizer) -> _Group:
-        group = _Group(optimizer, self._births.optimizer(id(optimizer)))
+        group = _Group(optimizer, self._births.optimizer(self.session.ids.known(optimizer)))
         given = list(parameters(optimizer))
-        group.members = frozenset(id(one) for one in given if one.requires_grad)
+        group.members = frozenset(self.session.ids.of(one) for one in given if one.requires_grad)
         # an optimizer of the user's own may take gradients from anywhere
         if type(optimizer).__module__.partition(".")[0] != "torch":
             return group
         for one in given:
             known = self.session.gradients.known(one)
             if one.requires_grad and one.grad is None and not (known is not None and known.fed):
-                group.suspects[id(one)] = self._suspects[id(one)] = _Suspect(one, self._births.of(one))
+                group.suspects[self.session.ids.of(one)] = self._suspects[self.session.ids.of(one)] = _Suspect(
+                    one, self._births.of(one)
+                )
                 self.session.wake()
         return group
 
     def _changed(self, tensor: Tensor) -> bool:
-        return fingerprint(tensor) != self._suspects[id(tensor)].mark
+        return fingerprint(tensor) != self._suspects[self.session.ids.known(tensor)].mark
 
     # what it comes to
 
@@ -339,7 +346,7 @@ class Reach(Observer):
                 self._tell(group)
 
     def _tell(self, group: _Group) -> None:
-        told: dict[Any, list[tuple[int, str, Stack, Cut | None]]] = {}
+        told: dict[Any, list[tuple[TensorId, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():
             why, where, cut = self._reason(one, suspect, group)
             if why == "ignored" and suspect.derived:
@@ -353,7 +360,7 @@ class Reach(Observer):
         for (why, *_), found in told.items():
             self._emit(why, group, found, group.made.stack if group.made else ())
 
-    def _reason(self, key: int, suspect: _Suspect, group: _Group) -> tuple[str, Stack, Cut | None]:
+    def _reason(self, key: TensorId, suspect: _Suspect, group: _Group) -> tuple[str, Stack, Cut | None]:
         if suspect.withheld:
             return "withheld", suspect.withheld, None
         cuts = [cut for cut, behind in self._cut.values() if key in behind]
@@ -376,7 +383,7 @@ class Reach(Observer):
         # a number is as often for a log as for a loss; an index chooses what goes on
         return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1
 
-    def _root(self, group: _Group, key: int) -> str:
+    def _root(self, group: _Group, key: TensorId) -> str:
         """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""
         name = group.holders.names.get(key, "")
         others = [group.holders.names.get(one, "") for one in group.members if not self._never_used(group, one)]
@@ -385,11 +392,11 @@ class Reach(Observer):
                 return above
         return name
 
-    def _never_used(self, group: _Group, key: int) -> bool:
+    def _never_used(self, group: _Group, key: TensorId) -> bool:
         suspect = group.suspects.get(key)
         return suspect is not None and not (suspect.used or suspect.off or suspect.number)
 
-    def _emit(self, why: str, group: _Group, found: list[tuple[int, str, Stack, Cut | None]], made: Stack) -> None:
+    def _emit(self, why: str, group: _Group, found: list[tuple[TensorId, str, Stack, Cut | None]], made: Stack) -> None:
         first, root, where, cut = found[0]
         suspect = group.suspects[first]
         holders, birth = group.holders, suspect.birth
@@ -422,10 +429,10 @@ class Reach(Observer):
         return f"{birth.kind}.{birth.name}" if birth else "a parameter"
 
     @staticmethod
-    def _path(group: _Group, key: int, root: str) -> list[str]:
+    def _path(group: _Group, key: TensorId, root: str) -> list[str]:
         return group.holders.above(group.holders.names.get(key, root))
 
-    def _excuse(self, group: _Group, key: int, root: str, birth: Birth | None, path: list[str]) -> str:
+    def _excuse(self, group: _Group, key: TensorId, root: str, birth: Birth | None, path: list[str]) -> str:
         modules = group.holders.modules
         if not modules:
             return "unknown"  # of later optimizers the modules are not searched for
@@ -452,7 +459,7 @@ def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
     few: list[Any] = []
     if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
         few = tensor.detach().reshape(-1)[:4].tolist()
-    return id(tensor), tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
+    return tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
 
 
 def _computed_with(tensor: Tensor, call: TorchCall, stack: Stack) -> bool:

@@ -232,11 +232,11 @@ def check(
     --select, --ignore, --level and -o may be repeated; rules may also be separated by commas. What is not said here is
     looked up below [tool.gradtrace] in the nearest pyproject.toml, from the script's directory upwards.
     """
-    from gradtrace.commands.check import Wishes, check
+    from gradtrace.commands.check import CheckOptions, check
     from gradtrace.commands.run import Options
 
     options = Options(words or [], module, steps=steps, timeout=timeout, color=color, debug=debug)
-    wishes = Wishes(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
+    wishes = CheckOptions(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
     wishes = replace(wishes, format=format, outputs=output or [], detail=verbose - quiet, record=record)
     ctx.obj.append(_Job(lambda: check(options, wishes), debug))
 

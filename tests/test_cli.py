@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.cells import cell_len
 
 from gradtrace.errors import no_such
 from gradtrace.model.events import Backward, Event
@@ -678,3 +679,26 @@ def test_a_finding_points_into_the_script_however_it_was_given(given: str, gradt
 
 def test_what_there_is_is_listed_once() -> None:
     assert str(no_such("leaf", "weight", ["b.c", "a", "b.c"])) == "no leaf is called 'weight'; there are a, b.c"
+
+
+WIDE = """
+import torch
+weight = torch.ones(2, requires_grad=True)
+loss = weight.exp().sum()
+名字 = ("中文中文", loss.backward())
+loss.backward()
+"""
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 tells no columns")
+def test_columns_count_characters_behind_text_that_is_not_ascii(gradtrace: Runner) -> None:
+    (gradtrace.directory / "train.py").write_text(WIDE, encoding="utf-8")
+    done = gradtrace.here("check", "-o", "report.sarif", "--format", "text", "train.py")
+    assert "--> train.py:5:15" in done.out
+    row, marks = done.out.splitlines()[3:5]
+    cells = cell_len(row.partition("loss.backward()")[0])
+    assert marks[: cells + 15].endswith(" " + "^" * 15)
+    (run,) = json.loads((gradtrace.directory / "report.sarif").read_text())["runs"]
+    region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
+    assert (region["startColumn"], region["endColumn"]) == (15, 30)
+    assert gradtrace.document("train.py")["findings"][0]["column"] == 15

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -17,7 +19,11 @@ from gradtrace.model import events
 from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Ended
 from gradtrace.model.site import Site
-from gradtrace.report.recording import Recorder, Recording, Run
+from gradtrace.report.recording import RecordedRun, Recorder, Recording
+from gradtrace.rules import manuals
+from tests.conftest import ENVIRONMENT
+from tests.rules.conftest import DRIVER, PREAMBLE
+from tests.rules.test_manuals import script
 
 if TYPE_CHECKING:
     from tests.conftest import Runner
@@ -56,7 +62,7 @@ def sample(hint: Any, full: bool) -> Any:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_event_comes_back_as_it_was(kind: type, full: bool, tmp_path: Path) -> None:
     event = sample(kind, full)
-    run = Run("train.py", "2.13.0", os.getcwd(), Ended("exit", 2, "a\nb"), ("a remark",), ("/train.py",))
+    run = RecordedRun("train.py", "2.13.0", os.getcwd(), Ended("exit", 2, "a\nb"), ("a remark",), ("/train.py",))
     recorder = Recorder(tmp_path / "run.jsonl", run.script, run.torch)
     recorder.see(event)
     recorder.see(event)
@@ -95,6 +101,63 @@ def test_a_recording_needs_neither_torch_nor_the_script(gradtrace: Runner) -> No
     assert (done.err, done.status) == ("", 1)
 
 
+JUDGE_AGAIN = """
+import sys
+sys.modules["torch"] = None
+from pathlib import Path
+from gradtrace.commands.check import CheckOptions, check
+from gradtrace.commands.run import Options
+for path in sorted(Path(sys.argv[1]).glob("*.jsonl")):
+    outputs = [path.with_name(f"again-{path.stem}{ending}") for ending in (".json", ".sarif", ".txt")]
+    check(Options([str(path)], None), CheckOptions(outputs=outputs))
+"""
+
+
+def test_every_fault_is_reported_the_same_when_the_files_are_gone(tmp_path: Path) -> None:
+    places = []
+    for found in manuals():
+        (tmp_path / f"{found.rule}.py").write_text(PREAMBLE + "# 中文 é\n" + script(found.rule, found.bad))
+        places.append(tmp_path / found.rule)
+    subprocess.run([sys.executable, str(DRIVER), str(tmp_path), "--record"], check=True, env=ENVIRONMENT)
+    for place in places:
+        place.with_suffix(".py").unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    command = [sys.executable, "-c", JUDGE_AGAIN, str(tmp_path)]
+    subprocess.run(command, check=True, cwd=elsewhere, env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+    for place in places:
+        for ending in (".json", ".sarif", ".txt"):
+            again = place.with_name(f"again-{place.name}{ending}").read_text()
+            assert again == place.with_suffix(ending).read_text()
+        assert place.name in again, f"{place.name} was not found at all"
+
+
+def test_a_file_that_changed_since_is_named_and_shown_as_it_was(gradtrace: Runner) -> None:
+    first = outputs(gradtrace, "--record", "run.jsonl", gradtrace.write(TRAIN))[1]
+    before = gradtrace.here("check", "run.jsonl").out
+    gradtrace.write("a = 1\nb = 2\n" + TRAIN)
+    again = outputs(gradtrace, "run.jsonl")[1]
+    assert again["remarks"] == ["train.py has changed since the recording; the report shows the recorded text"]
+    assert again["findings"] == first["findings"]
+    remark = f"remark: {again['remarks'][0]}\n\n"
+    assert gradtrace.here("check", "run.jsonl").out.replace(remark, "") == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="has no named pipes")
+@pytest.mark.parametrize("named", ["/dev/zero", "pipe", "/etc/passwd"])
+def test_a_recording_names_no_file_to_read(named: str, gradtrace: Runner) -> None:
+    os.mkfifo("pipe")
+    gradtrace.here("check", "--record", "run.jsonl", gradtrace.write(TRAIN))
+    path = os.path.abspath(named)
+    text = Path("run.jsonl").read_text().replace(str(gradtrace.directory / "train.py"), path)
+    kept = [line for line in text.splitlines(keepends=True) if not line.startswith('{"text"')]
+    Path("run.jsonl").write_text("".join(kept))
+    done = gradtrace.here("check", "run.jsonl")
+    assert "error[stale-grad]: " in done.out
+    assert f"--> {named if named == 'pipe' else path}:7:" in done.out
+    assert not re.search(r"^ *\d+ │", done.out, re.MULTILINE), "no line is quoted"
+
+
 def test_a_run_that_was_killed_is_judged_up_to_there(gradtrace: Runner) -> None:
     gradtrace.write(TRAIN + "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert gradtrace.alone("check", "--record", "run.jsonl", "train.py").status == -9
@@ -120,10 +183,10 @@ def test_settings_are_those_of_the_script(gradtrace: Runner, monkeypatch: pytest
     [
         (None, "cannot read the recording run.jsonl: No such file or directory"),
         (b"\xff\xfe", "cannot read the recording run.jsonl: it is not text"),
-        (b"", "run.jsonl is no recording of gradtrace; make one with check --record"),
-        (b"[]\n", "run.jsonl is no recording of gradtrace"),
-        (b'{"format": "gradtrace.check"}\n', "run.jsonl is no recording of gradtrace"),
-        (b'{"format": "gradtrace.events", "version": 1}\n', "run.jsonl is no recording of gradtrace"),
+        (b"", "run.jsonl is not a gradtrace recording; make one with check --record"),
+        (b"[]\n", "run.jsonl is not a gradtrace recording"),
+        (b'{"format": "gradtrace.check"}\n', "run.jsonl is not a gradtrace recording"),
+        (b'{"format": "gradtrace.events", "version": 2}\n', "line 1 of run.jsonl is damaged: script is missing"),
     ],
 )
 def test_what_is_no_recording_is_told(content: bytes | None, message: str, gradtrace: Runner) -> None:
@@ -162,8 +225,8 @@ def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
 def test_another_version_is_told(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     Recorder(path, "train.py", "2.13.0")
-    path.write_text(path.read_text().replace('"version":1', '"version":2'))
-    with pytest.raises(DocumentError, match="is of version 2, and this gradtrace reads version 1"):
+    path.write_text(path.read_text().replace('"version":2', '"version":1'))
+    with pytest.raises(DocumentError, match="is a recording of another version, and this gradtrace reads version 2"):
         Recording(path)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeAlias
 
 from gradtrace import rules
 from gradtrace.commands.run import Options, reported
@@ -19,26 +18,25 @@ from gradtrace.host.progress import Progress
 from gradtrace.host.script import Program
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Ended, Report
-from gradtrace.model.graph import Graph
 from gradtrace.renderers.output import Out
 from gradtrace.renderers.paper import Paper
 from gradtrace.report import config
 from gradtrace.report.config import Settings
-from gradtrace.report.recording import Recorder, Recording, Run
+from gradtrace.report.recording import RecordedRun, Recorder, Recording
 from gradtrace.report.verdict import Verdict
-from gradtrace.rules import Judge
+from gradtrace.source import texts
+from gradtrace.source.base_directory import relative_to
 
 #: what there is, and the ending of a file that asks for it
 FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": "", "html": ".html"}
 #: those that a script must not print into
 _DOCUMENTS = {"json", "sarif", "junit", "html"}
-
-
-_Reporting: TypeAlias = Callable[[Judge, Run, int, int], int]
+#: changed files that a remark names
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class CheckOptions:
     """What the command line of check says beyond `Options`."""
 
     select: Sequence[str] = ()
@@ -49,12 +47,13 @@ class Wishes:
     write_baseline: bool = False
     format: str | None = None
     outputs: Sequence[Path] = ()
-    #: how much to tell people: less (-1), more (1)
+    #: how much people want to read: less (-1), more (1)
     detail: int = 0
     #: where to write the events to
     record: Path | None = None
 
     def settings(self, known: frozenset[str]) -> Settings:
+        """Raises `UsageError` for rules and levels that there are not."""
         return Settings(
             config.rules(self.select, known) if self.select else None,
             config.rules(self.ignore, known) if self.ignore else None,
@@ -64,124 +63,173 @@ class Wishes:
         )
 
 
-def check(options: Options, wishes: Wishes) -> int:
+def check(options: Options, wanted: CheckOptions) -> int:
     """Runs the script, or reads a recording of its run, and reports its faults; returns the exit code."""
-    forms = [_Form(kind, path) for kind, path in _wanted(wishes)]
+    outputs = _Outputs(wanted)
     known = frozenset(rule.id for rule in rules.all_rules())
-    told = wishes.settings(known)
-    source = _recording(options, wishes) or options.load()
-    place = Path(source.run.directory, source.run.script) if isinstance(source, Recording) else options.place
-    verdict = Verdict(told.over(config.near(place, known)), wishes.write_baseline)
-    for form in forms:
-        form.open(options.color, wishes.detail)
-
-    graphs: list[Graph] | None = [] if any(form.shows_graphs for form in forms) else None
-
-    def report(judge: Judge, run: Run, calls: int, steps: int) -> int:
-        result = replace(verdict.report(judge, run, calls, steps), graphs=tuple(graphs or ()))
-        with ExitStack() as writing:  # where one place cannot be written to, the others still are
-            for form in reversed(forms):
-                writing.callback(form.write, result)
-        return result.exit_code
-
-    if isinstance(source, Recording):
-        return _replay(source, verdict.judge(), report)
-    return _watch(source, options, wishes, verdict.judge(), report, graphs)
+    settings = wanted.settings(known)
+    recording = _recording(options, wanted)
+    if recording is not None:
+        place = Path(recording.run.directory, recording.run.script)
+        verdict = Verdict(settings.over(config.near(place, known)), wanted.write_baseline, recording.run.directory)
+        outputs.open(options.color, wanted.detail)
+        return _judge_again(recording, verdict, outputs)
+    program = options.load()
+    verdict = Verdict(settings.over(config.near(options.place, known)), wanted.write_baseline)
+    outputs.open(options.color, wanted.detail)
+    return _CheckedRun(program, options, wanted, verdict, outputs).run()
 
 
-def _recording(options: Options, wishes: Wishes) -> Recording | None:
+# --- a recording -----------------------------------------------------------------------------------------------------
+
+
+def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
     """The recording that was named in the place of a script."""
     if options.module is not None or not options.words or not options.words[0].endswith(".jsonl"):
         return None
     name = options.words[0]
-    asked = {"--steps": options.steps, "--record": wishes.record, "arguments": options.words[1:]}
-    if senseless := [option for option, value in asked.items() if value]:
-        raise UsageError(f"{name} is a recording, which does not run: it takes no {senseless[0]}")
+    given = {"--steps": options.steps, "--record": wanted.record, "arguments": options.words[1:]}
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{name} is a recording, which does not run: it takes no {option}")
     return Recording(Path(name))
 
 
-def _replay(recording: Recording, judge: Judge, report: _Reporting) -> int:
+def _judge_again(recording: Recording, verdict: Verdict, outputs: _Outputs) -> int:
+    """Judges a recording by the text that it carries, as if it were run where it was recorded."""
+    judge = verdict.judge()
     calls = steps = 0
-    for event in recording.events():
-        judge.see(event)
-        calls = event.number if isinstance(event, Backward) else calls
-        steps = event.number if isinstance(event, Step) else steps
-    return report(judge, recording.run, calls, steps)
+    with texts.replayed(recording.files), relative_to(recording.run.directory):
+        for event in recording.events():
+            judge.see(event)
+            if isinstance(event, Backward):
+                calls = event.number
+            elif isinstance(event, Step):
+                steps = event.number
+        run = recording.run
+        run = replace(run, remarks=run.remarks + _changed(recording))
+        return outputs.write(verdict.report(judge, run, calls, steps))
 
 
-def _watch(
-    program: Program,
-    options: Options,
-    wishes: Wishes,
-    judge: Judge,
-    report: _Reporting,
-    graphs: list[Graph] | None = None,
-) -> int:
-    """`graphs` is to be filled, if it is there."""
-    # all of it now: later the script's directory comes first on the path
-    with heap.filled():
-        from gradtrace.watcher.pictures.snapshot import Snapshots
-        from gradtrace.watcher.watch import TORCH_VERSION, Watch
+def _changed(recording: Recording) -> tuple[str, ...]:
+    """Says which files are no longer what they were."""
+    found = texts.changed(recording.files)
+    if not found:
+        return ()
+    names = [os.path.relpath(path, recording.run.directory) for path in found[:_NAMED]]
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    verb = "has" if len(found) == 1 else "have"
+    return (f"{', '.join(names)}{more} {verb} changed since the recording; the report shows the recorded text",)
 
-    rank = ranks.here()
-    alone = rank is None or rank.first
-    recorder = Recorder(wishes.record, program.name, TORCH_VERSION) if wishes.record and alone else None
-    start = Run(program.name, TORCH_VERSION, os.getcwd())
 
-    def see(event: Event) -> None:
-        judge.see(event)
-        if recorder is not None:
-            recorder.see(event)
-        progress.tick()
+# --- a script --------------------------------------------------------------------------------------------------------
 
-    snapshots = None if graphs is None else Snapshots(stop_when_repeated=False, remaining=False)
-    watch = Watch(
-        see,
-        user_roots=program.roots,
-        stop_after=options.steps,
-        snapshots=snapshots,
-        rules=True,
-        debug=options.debug,
-    )
-    progress = Progress(
-        lambda: (watch.optimizer_steps, watch.backward_calls, len(judge.findings)),
-        2,
-        wanted=alone and wishes.detail >= 0,
-    )
 
-    def finish(ended: Ended) -> int:
-        progress.close()
-        if graphs is not None and snapshots is not None:
-            graphs.extend(snapshots.graphs)
+class _CheckedRun:
+    """One run of a script under watch, from its start to its report."""
+
+    def __init__(
+        self, program: Program, options: Options, wanted: CheckOptions, verdict: Verdict, outputs: _Outputs
+    ) -> None:
+        # all of it now: later the script's directory comes first on the path
+        with heap.filled():
+            from gradtrace.watcher.pictures.snapshot import Snapshots
+            from gradtrace.watcher.watch import TORCH_VERSION, Watch
+
+        self._program = program
+        self._timeout = options.timeout
+        self._verdict = verdict
+        self._outputs = outputs
+        self._judge = verdict.judge()
+        self._rank = ranks.here()
+        self._start = RecordedRun(program.name, TORCH_VERSION, os.getcwd())
+        reports = self._rank is None or self._rank.first
+        self._recorder: Recorder | None = None
+        if wanted.record is not None and reports:
+            self._recorder = Recorder(wanted.record, program.name, TORCH_VERSION)
+        self._snapshots: Snapshots | None = None
+        if outputs.show_graphs:
+            self._snapshots = Snapshots(stop_when_repeated=False, remaining=False)
+        self._watch = Watch(
+            self._see,
+            user_roots=program.roots,
+            stop_after=options.steps,
+            snapshots=self._snapshots,
+            rules=True,
+            debug=options.debug,
+        )
+        self._progress = Progress(self._so_far, 2, wanted=reports and wanted.detail >= 0)
+
+    def run(self) -> int:
+        """Returns the exit code."""
+        watching = limited(self._watch, self._timeout)
+        return reported(self._program, watching, self._finish, self._watch.crashed)
+
+    def _see(self, event: Event) -> None:
+        self._judge.see(event)
+        if self._recorder is not None:
+            self._recorder.see(event)
+        self._progress.tick()
+
+    def _so_far(self) -> tuple[int, int, int]:
+        return self._watch.optimizer_steps, self._watch.backward_calls, len(self._judge.findings)
+
+    def _finish(self, ended: Ended) -> int:
+        self._progress.close()
+        rank = self._rank
         if rank is not None:
             unhindered()  # torchrun ends all ranks where one has failed
             if not rank.first:
-                rank.send(judge.findings)
+                rank.send(self._judge.findings)
                 return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
-            judge.join(rank.number, rank.receive())
-        run = replace(start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
+            self._judge.join(rank.number, rank.receive())
+        return self._report(ended)
+
+    def _report(self, ended: Ended) -> int:
+        watch = self._watch
+        run = replace(self._start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
+        report = self._verdict.report(self._judge, run, watch.backward_calls, watch.optimizer_steps)
+        if self._snapshots is not None:
+            report = replace(report, graphs=tuple(self._snapshots.graphs))
         with ExitStack() as closing:
-            if recorder is not None:
-                closing.callback(recorder.close, run)
-            return report(judge, run, watch.backward_calls, watch.optimizer_steps)
-
-    return reported(program, limited(watch, options.timeout), finish, watch.crashed)
+            if self._recorder is not None:
+                closing.callback(self._recorder.close, run)
+            return self._outputs.write(report)
 
 
-def _wanted(wishes: Wishes) -> list[tuple[str, Path | None]]:
-    """What goes where. A file's ending says what it gets; `--format` is for stdout, and for files that do not say."""
-    if wishes.format not in (None, *FORMATS):
-        raise no_such("format", str(wishes.format), FORMATS)
-    endings = {ending: kind for kind, ending in FORMATS.items() if ending}
-    said = [(endings.get(path.suffix.lower()), path) for path in wishes.outputs]
-    files = [(kind or wishes.format or "text", path) for kind, path in said]
-    to_stdout = not files or (wishes.format is not None and all(kind for kind, _ in said))
-    return [*files, (wishes.format or "text", None)] if to_stdout else list(files)
+# --- where the report goes -------------------------------------------------------------------------------------------
 
 
-def _renderer(kind: str) -> str:
-    """The module that writes this format: the page of findings is that of the graphs, with marks."""
-    return f"gradtrace.renderers.{'graph' if kind == 'html' else 'findings'}.{kind}"
+class _Outputs:
+    """The forms of the report and their places. A file's ending says what it gets; `--format` is for stdout, and for
+    files that do not say."""
+
+    def __init__(self, wanted: CheckOptions) -> None:
+        if wanted.format not in (None, *FORMATS):
+            raise no_such("format", str(wanted.format), FORMATS)
+        endings = {ending: kind for kind, ending in FORMATS.items() if ending}
+        otherwise = wanted.format or "text"
+        chosen = [endings.get(path.suffix.lower()) for path in wanted.outputs]
+        self._forms = [_Form(kind or otherwise, path) for kind, path in zip(chosen, wanted.outputs, strict=True)]
+        if not wanted.outputs or (wanted.format is not None and all(chosen)):
+            self._forms.append(_Form(otherwise, None))
+
+    @property
+    def show_graphs(self) -> bool:
+        """Whether a form draws the graphs."""
+        return any(form.shows_graphs for form in self._forms)
+
+    def open(self, color: bool | None, detail: int) -> None:
+        """Raises `OutputError` where a place could not be written to."""
+        for form in self._forms:
+            form.open(color, detail)
+
+    def write(self, report: Report) -> int:
+        """Writes the report everywhere, also where one place fails; returns the exit code."""
+        with ExitStack() as writing:
+            for form in reversed(self._forms):
+                writing.callback(form.write, report)
+        return report.exit_code
 
 
 class _Form:
@@ -201,3 +249,8 @@ class _Form:
 
     def write(self, report: Report) -> None:
         self._out.write(self._render(report, self._out.paper))
+
+
+def _renderer(kind: str) -> str:
+    """The module that writes this format: the page of findings is that of the graphs, with marks."""
+    return f"gradtrace.renderers.{'graph' if kind == 'html' else 'findings'}.{kind}"

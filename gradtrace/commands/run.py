@@ -11,10 +11,10 @@ from pathlib import Path
 
 from gradtrace.errors import ExitCode, GradtraceError, UsageError, no_such
 from gradtrace.host import heap, script, streams
-from gradtrace.host.shadowed_modules import Neighbours
+from gradtrace.host.shadowed_modules import ShadowedModules
 from gradtrace.model.finding import Ended
 from gradtrace.renderers.output import Out
-from gradtrace.source.base_directory import told_from
+from gradtrace.source.base_directory import relative_to
 
 #: of all that gradtrace writes, beside text
 _ENDINGS = frozenset({"dot", "gv", "svg", "png", "pdf", "html", "json", "jsonl", "sarif", "xml"})
@@ -64,10 +64,10 @@ def reported(
 ) -> int:
     """Runs the script and has `finish` report it, from where the command began; returns the exit code."""
     begun = os.getcwd()
-    neighbours = Neighbours(program.path_entry)
+    shadowed = ShadowedModules(program.path_entry)
 
     def report(ended: Ended) -> int:
-        with neighbours.away(), told_from(begun), heap.uncollected():
+        with shadowed.away(), relative_to(begun), heap.uncollected():
             return finish(ended)
 
     def report_by_itself(ended: Ended) -> int:

@@ -33,23 +33,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import cache
 from math import isfinite
 from pathlib import PurePath
-from typing import Any, TypeVar
+from typing import Any
 
 from gradtrace.errors import DocumentError
-from gradtrace.model.graph import Call, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
+from gradtrace.model.graph import Box, Gradient, Graph, Kind, Node, Saved, TensorFact
+from gradtrace.model.schema import DamagedError, Reader, checked_site, parsed
 from gradtrace.model.site import Site, Stack
-from gradtrace.source import base_directory, syntax
+from gradtrace.source import base_directory, syntax, texts
 
 FORMAT, VERSION = "gradtrace.graphs", 1
 _NONE = object()
 _COLUMNS = ("column", "end_column")
-
-T = TypeVar("T")
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 
@@ -159,97 +158,104 @@ def _typed(path: str) -> str:
 
 
 def read(text: str, name: str) -> tuple[Graph, ...]:
-    """The graphs of a document, and its source lines for `syntax.line_text`. `name` is its file, for messages.
+    """The graphs of a document, and its source lines for `texts.line`. `name` is its file, for messages.
 
     Raises `DocumentError` for what is no such document.
     """
     document = _document(text, name)
     try:
-        sites = [_read_site(plain) for plain in document["sites"]]
-        lines = {site.place: str(plain.get("text", "")) for site, plain in zip(sites, document["sites"], strict=True)}
-        graphs = tuple(_read_graph(plain, sites) for plain in document["graphs"])
-        _check(graphs)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        raise DocumentError(f"{name} is damaged: {type(error).__name__}: {error}") from error
-    syntax.recall(lines)
-    return graphs
+        return _Document(document).graphs()
+    except DamagedError as error:
+        raise DocumentError(f"{name} is damaged: {error}; write it again") from None
 
 
 def _document(text: str, name: str) -> dict[str, Any]:
     try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise DocumentError(f"{name} is no JSON: {error}") from None
+        document = parsed(text)
+    except DamagedError as error:
+        raise DocumentError(f"{name} is damaged: {error}; write it again") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise DocumentError(f"{name} holds no graphs: write some with `gradtrace show -o graph.json train.py`")
     if document.get("version") != VERSION:
-        raise DocumentError(f"{name} is of version {document.get('version')}; this gradtrace reads version {VERSION}")
+        raise DocumentError(f"{name} is of another version; this gradtrace reads version {VERSION}: write it again")
     return document
 
 
-def _read_site(plain: Mapping[str, Any]) -> Site:
-    values = {
-        name: plain.get(name, default) if default is not _NONE else plain[name]
-        for name, default in _defaults(Site).items()
-    }
-    values |= {name: values[name] - 1 for name in _COLUMNS if values[name] is not None}
-    path = plain["path"]
-    return Site(**{**values, "path": path if path.startswith("<") else os.path.abspath(path)})
+class _Document:
+    """The graphs of one document. Sites come first: stacks name them by number."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+        self._sites: list[Site] = []
+        self._reader = Reader({Stack: self._stack, Box | None: _unfolded, Graph | None: _unfolded})
+
+    def graphs(self) -> tuple[Graph, ...]:
+        """All of them. Raises `DamagedError`."""
+        lines: dict[tuple[str, int], str] = {}
+        for at, plain in enumerate(_list(self._document, "sites")):
+            try:
+                site = self._site(plain)
+                lines[site.place] = self._reader.read(str, plain.get("text", ""))
+            except DamagedError as error:
+                raise error.inside(f"sites[{at}]") from None
+            self._sites.append(site)
+        found = []
+        for at, plain in enumerate(_list(self._document, "graphs")):
+            try:
+                graph: Graph = self._reader.read(Graph, plain)
+                _check(graph)
+            except DamagedError as error:
+                raise error.inside(f"graphs[{at}]") from None
+            found.append(graph)
+        texts.recall(lines)
+        return tuple(found)
+
+    def _site(self, plain: Any) -> Site:
+        """Columns count from 1 in a document, and paths are as typed."""
+        site: Site = self._reader.read(Site, plain)
+        path = site.path if site.path.startswith("<") else os.path.abspath(site.path)
+        columns = {name: at - 1 for name in _COLUMNS if (at := getattr(site, name)) is not None}
+        return checked_site(site._replace(path=path, **columns))
+
+    def _stack(self, value: Any) -> Stack:
+        numbers: tuple[int, ...] = self._reader.read(tuple[int, ...], value)
+        for number in numbers:
+            if not 0 <= number < len(self._sites):
+                raise DamagedError(f"there is no site {number}")
+        return tuple(self._sites[number] for number in numbers)
 
 
-def _read_graph(plain: Mapping[str, Any], sites: Sequence[Site]) -> Graph:
-    def stack(found: Mapping[str, Any]) -> Stack:
-        return tuple(sites[number] for number in found.get("stack", ()))
-
-    return Graph(
-        roots=tuple(plain["roots"]),
-        nodes=tuple(_read(Node, {**one, "stack": stack(one)}, _NODE) for one in plain["nodes"]),
-        edges=tuple(_read(Edge, one) for one in plain["edges"]),
-        request=plain["request"],
-        stack=stack(plain),
-        retain_graph=plain["retain_graph"],
-        create_graph=plain["create_graph"],
-        remarks=tuple(plain["remarks"]),
-        calls=tuple(_read(Call, one) for one in plain["calls"]),
-        absent=tuple(plain.get("absent", ())),
-    )
+def _list(document: Mapping[str, Any], key: str) -> list[Any]:
+    found = document.get(key)
+    if not isinstance(found, list):
+        raise DamagedError(f"{key} is missing" if found is None else f"{key} is not a list")
+    return found
 
 
-def _read(
-    kind: Callable[..., T], plain: Mapping[str, Any], make: Mapping[str, Callable[[Any], Any]] | None = None
-) -> T:
-    """Fields that a newer gradtrace added are passed over."""
-    known = [name for name, default in _defaults(kind).items() if name in plain or default is _NONE]
-    made = make or {}
-    return kind(**{name: made.get(name, _same)(plain[name]) for name in known})
+def _unfolded(value: Any) -> None:
+    if value is not None:
+        raise DamagedError("a document holds no folded graphs")
 
 
-def _same(value: Any) -> Any:
-    return value
+def _check(graph: Graph) -> None:
+    """Whatever renders a graph relies on this: edges and roots lead to nodes, and no path leads in a circle."""
+    if len(graph.by_id) < len(graph.nodes):
+        raise DamagedError("two nodes have the same id", "nodes")
+    if any(node.kind is Kind.BOX for node in graph.nodes):
+        raise DamagedError("a document holds no folded graphs", "nodes")
+    for end in (*graph.roots, *(end for edge in graph.edges for end in (edge.user, edge.source))):
+        if end not in graph.by_id:
+            raise DamagedError(f"there is no node {end}")
+    if not graph.is_acyclic:
+        raise DamagedError("its edges lead in a circle")
+    _check_calls(graph)
 
 
-def _tensor(plain: Mapping[str, Any]) -> TensorFact:
-    return _read(TensorFact, {"shape": None, **plain}, {"shape": lambda dims: None if dims is None else tuple(dims)})
-
-
-def _saved(plain: Mapping[str, Any]) -> Saved:
-    return _read(Saved, plain, {"tensor": _tensor, "state": SavedState})
-
-
-_NODE: Mapping[str, Callable[[Any], Any]] = {
-    "gradient": lambda plain: Gradient(*(float(plain[name]) for name in Gradient._fields)),
-    "kind": Kind,
-    "outputs": lambda many: tuple(map(_tensor, many)),
-    "saved": lambda many: tuple(map(_saved, many)),
-    "tags": tuple,
-}
-
-
-def _check(graphs: Iterable[Graph]) -> None:
-    """Whatever renders a graph relies on this: edges and roots lead to nodes, and no way leads in a circle."""
-    for graph in graphs:
-        for end in (*graph.roots, *(end for edge in graph.edges for end in (edge.user, edge.source))):
-            if end not in graph.by_id:
-                raise ValueError(f"there is no node {end}")
-        if not graph.is_acyclic:
-            raise ValueError("its edges lead in a circle")
+def _check_calls(graph: Graph) -> None:
+    """A call ran inside an earlier one."""
+    for call in graph.calls:
+        if call.inside and not (call.inside in graph.call and call.inside < call.number):
+            raise DamagedError(f"call {call.number} is inside of call {call.inside}", "calls")
+    for node in graph.nodes:
+        if node.call and node.call not in graph.call:
+            raise DamagedError(f"there is no call {node.call}", "nodes")

@@ -18,7 +18,7 @@ _BEGINNING = "runpy", "gradtrace"
 _OURS = __name__.partition(".")[0]
 
 
-class Neighbours:
+class ShadowedModules:
     """The modules that step aside for those in `directory`. Made last of all before the script runs."""
 
     def __init__(self, directory: str | None) -> None:

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gradtrace import rules
-from gradtrace.commands.check import Wishes
+from gradtrace.commands.check import CheckOptions
 from gradtrace.errors import GradtraceError, UsageError
 from gradtrace.model.finding import Ended, Finding, Related, Report
 from gradtrace.model.site import Site
 from gradtrace.renderers.findings import text
 from gradtrace.renderers.paper import Paper
 from gradtrace.report import config
-from gradtrace.report.recording import Run
+from gradtrace.report.recording import RecordedRun
 from gradtrace.report.verdict import Verdict
 
 
@@ -59,16 +59,16 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"%%gradtrace check: {message}")
 
 
-def _wishes(line: str) -> Wishes:
+def _wishes(line: str) -> CheckOptions:
     parser = _Parser(prog="%%gradtrace", add_help=False, allow_abbrev=False)
     parser.add_argument("command", choices=["check"])
     for option in ("--select", "--ignore", "--level"):
         parser.add_argument(option, action="append", default=[])
     told = parser.parse_args(shlex.split(line))
-    return Wishes(told.select, told.ignore, levels=told.level)
+    return CheckOptions(told.select, told.ignore, levels=told.level)
 
 
-def _check(shell: Any, wishes: Wishes, cell: str) -> None:
+def _check(shell: Any, wishes: CheckOptions, cell: str) -> None:
     from gradtrace.watcher.watch import TORCH_VERSION, Watch
 
     known = frozenset(rule.id for rule in rules.all_rules())
@@ -79,7 +79,7 @@ def _check(shell: Any, wishes: Wishes, cell: str) -> None:
         result = shell.run_cell(f"# checked\n{cell}")
     error = result.error_before_exec or result.error_in_exec
     ended = Ended("finished") if error is None else Ended("exception", 1, f"{type(error).__name__}: {error}")
-    run = Run("the cell", TORCH_VERSION, os.getcwd(), ended, watch.remarks + watch.unseen)
+    run = RecordedRun("the cell", TORCH_VERSION, os.getcwd(), ended, watch.remarks + watch.unseen)
     report = verdict.report(judge, run, watch.backward_calls, watch.optimizer_steps)
     sys.stdout.write(text.render(_named(report, shell), Paper(color=not os.environ.get("NO_COLOR"))))
     if error is not None:

@@ -107,12 +107,12 @@ class Watched:
 
     def _report(self) -> Report:
         from gradtrace.model.finding import Ended
-        from gradtrace.report.recording import Run
+        from gradtrace.report.recording import RecordedRun
         from gradtrace.watcher.watch import TORCH_VERSION
 
         watch = self._watch
         # "stopped": a test is never the whole of its file, so that no comment in it can be called unused
-        run = Run(self._item.nodeid, TORCH_VERSION, os.getcwd(), Ended("stopped"), watch.remarks)
+        run = RecordedRun(self._item.nodeid, TORCH_VERSION, os.getcwd(), Ended("stopped"), watch.remarks)
         return self._verdict.report(self._judge, run, watch.backward_calls, watch.optimizer_steps)
 
 

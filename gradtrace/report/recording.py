@@ -1,40 +1,43 @@
 """The events of a run in a file, to be judged again without the script and without torch.
 
 `gradtrace check --record run.jsonl train.py` writes it line by line as things happen, so that it is whole up to the last
-event even where the process is killed; `gradtrace check run.jsonl` judges it. Each line is one JSON object, version 1:
+event even where the process is killed; `gradtrace check run.jsonl` judges it. Each line is one JSON object, version 2:
 
-    {"format": "gradtrace.events", "version": 1, "gradtrace": "0.1.0", "torch": ..., "script": ..., "directory": ...}
+    {"format": "gradtrace.events", "version": 2, "gradtrace": "0.1.0", "torch": ..., "script": ..., "directory": ...}
+    {"text": "/home/me/train.py", "source": "import torch\\n..."}                 a file that later lines name
     {"stack": 1, "sites": [{"path": ..., "line": 31, "function": "train"}]}     a stack that later lines name by its number
     {"event": "Backward", "number": 1, "request": "backward", "stack": 1 ...}   what happened: a class of model/events.py
     {"end": {"how": "finished"}, "remarks": [...], "files": [...]}              the last line, if the run came to its end
 
-What has its default is left out. The source lines that a report shows are read from where they lay.
+What has its default is left out. Files come with their text, so that the report is the same wherever and whenever the
+recording is judged: no file that it names is read, except to say that it has changed since.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import IO, Any, NoReturn, TypeAlias, Union, get_args, get_origin, get_type_hints
+from typing import IO, Any, NoReturn, get_args
 
 from gradtrace import __version__
 from gradtrace.errors import DocumentError, OutputError
-from gradtrace.model import events
 from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Ended
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.schema import DamagedError, Reader, parsed
+from gradtrace.model.site import Held, Site, Stack
+from gradtrace.report import suppressions
+from gradtrace.source import texts
 
-FORMAT, VERSION = "gradtrace.events", 1
+FORMAT, VERSION = "gradtrace.events", 2
 _KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Event)}
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """What there is to know of a run beside its events."""
 
     script: str
@@ -52,6 +55,7 @@ class Recorder:
     def __init__(self, path: Path, script: str, torch: str) -> None:
         self._path = path
         self._numbers: dict[Stack, int] = {}
+        self._texts: set[str] = set()
         self._failed: OSError | None = None
         try:
             self._file: IO[str] = path.open("w", encoding="utf-8")
@@ -64,10 +68,15 @@ class Recorder:
 
     def see(self, event: Event) -> None:
         """Writes the event out."""
+        for path in getattr(event, "files", ()):
+            self._text(path)
         self._line({"event": type(event).__name__, **self._plain(event)})
 
-    def close(self, run: Run) -> None:
+    def close(self, run: RecordedRun) -> None:
         """Writes the end of the run."""
+        for path in run.files:
+            if suppressions.ignores(path):
+                self._text(path)
         self._line({"end": self._plain(run.ended), "remarks": list(run.remarks), "files": list(run.files)})
         if self._failed is not None:
             self._fail(self._failed)
@@ -83,19 +92,41 @@ class Recorder:
             self._failed = error
 
     def _plain(self, value: Any) -> Any:
+        if isinstance(value, Held):
+            self._text(value.path)
         if is_dataclass(value):
-            pairs = ((one, getattr(value, one.name)) for one in fields(value))
-            return {one.name: self._plain(held) for one, held in pairs if one.default is MISSING or held != one.default}
+            return self._fields(value)
         if isinstance(value, tuple) and value and isinstance(value[0], Site):
             return self._stack(value)
-        return [self._plain(one) for one in value] if isinstance(value, (tuple, frozenset)) else value
+        if isinstance(value, (tuple, frozenset)):
+            return [self._plain(one) for one in value]
+        return value
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        """Those that differ from their defaults."""
+        found = {}
+        for one in fields(value):
+            held = getattr(value, one.name)
+            if one.default is MISSING or held != one.default:
+                found[one.name] = self._plain(held)
+        return found
 
     def _stack(self, stack: Stack) -> int:
         number = self._numbers.get(stack)
         if number is None:
             number = self._numbers[stack] = len(self._numbers) + 1
+            for site in stack:
+                self._text(site.path)
             self._line({"stack": number, "sites": [site.plain() for site in stack]})
         return number
+
+    def _text(self, path: str) -> None:
+        """Writes the text of a file before the first line that names it."""
+        if path not in self._texts:
+            self._texts.add(path)
+            source = "".join(texts.lines(path))
+            if source:
+                self._line({"text": path, "source": source})
 
     def _fail(self, error: OSError) -> NoReturn:
         why = error.strerror or error
@@ -108,110 +139,101 @@ class Recording:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stacks: dict[int, Stack] = {}
+        self._ended = False
+        self._reader = Reader({Stack: self._stack}, strict=True)
+        #: the lines of each file, as far as they have been read
+        self.files: dict[str, Sequence[str]] = {}
         try:
             self._lines = path.read_bytes().decode().split("\n")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not text"
             raise DocumentError(f"cannot read the recording {path}: {why}") from error
-        head = self._head()
-        self.run = Run(str(head["script"]), str(head["torch"]), str(head["directory"]))
+        self.run = self._head()
 
     def events(self) -> Iterator[Event]:
         """The events; then `run` is complete. Of a run that was killed the end is made up."""
-        last = len(self._lines)
-        ended = False
-        for number, line in enumerate(self._lines[1:], 2):
-            if number == last:  # what follows the last line end was not written in full
-                break
-            plain = self._object(number, line)
-            try:
-                if "event" in plain:
-                    yield self._read(_KINDS[plain.pop("event")], plain)
-                elif "stack" in plain:
-                    self._stacks[plain["stack"]] = tuple(self._read(Site, site) for site in plain["sites"])
-                else:
-                    self._end(plain)
-                    ended = True
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise self._damaged(number) from error
-        if not ended:
+        for number, line in enumerate(self._lines[1:-1], 2):  # what follows the last line end was not written in full
+            event = self._read(number, line)
+            if event is not None:
+                yield event
+        if not self._ended:
             yield End()
             ended_early = "the recording has no end: the run was killed, and what came later was not judged"
-            self._finish(Ended("killed", 137), (ended_early,), ())
+            self.run = replace(self.run, ended=Ended("killed", 137), remarks=(ended_early,))
 
-    def _head(self) -> dict[str, Any]:
+    def _read(self, number: int, line: str) -> Event | None:
+        """The event that a line holds; other lines say what later ones need."""
         try:
-            head = self._object(1, self._lines[0])
-            known = head.get("format") == FORMAT and {"script", "torch", "directory"} <= set(head)
-        except DocumentError:
-            known = False
-        if not known:
-            raise DocumentError(f"{self._path} is no recording of gradtrace; make one with check --record")
+            plain = _object(parsed(line))
+            if "event" in plain:
+                return self._event(plain)
+            if "stack" in plain:
+                self._add_stack(plain)
+            elif "text" in plain:
+                self._add_text(plain)
+            else:
+                self._end(plain)
+        except DamagedError as error:
+            raise DocumentError(f"line {number} of {self._path} is damaged: {error}; record it again") from None
+        return None
+
+    def _head(self) -> RecordedRun:
+        try:
+            head = _object(parsed(self._lines[0]))
+        except DamagedError:
+            head = {}
+        if head.get("format") != FORMAT or "version" not in head:
+            raise DocumentError(f"{self._path} is not a gradtrace recording; make one with check --record")
         if head["version"] != VERSION:
             raise DocumentError(
-                f"{self._path} is of version {head['version']}, and this gradtrace reads version {VERSION}; record it anew"
+                f"{self._path} is a recording of another version, and this gradtrace reads version {VERSION}: "
+                "record the run again"
             )
-        return head
-
-    def _object(self, number: int, line: str) -> dict[str, Any]:
         try:
-            plain = json.loads(line)
-        except ValueError as error:
-            raise self._damaged(number) from error
-        if not isinstance(plain, dict):
-            raise self._damaged(number)
-        return plain
+            script, torch, directory = (self._head_text(head, name) for name in ("script", "torch", "directory"))
+        except DamagedError as error:
+            raise DocumentError(f"line 1 of {self._path} is damaged: {error}; record it again") from None
+        return RecordedRun(script, torch, directory)
 
-    def _damaged(self, number: int) -> DocumentError:
-        return DocumentError(
-            f"line {number} of {self._path} is damaged, or of another version of gradtrace; record it anew"
-        )
+    def _head_text(self, head: dict[str, Any], name: str) -> str:
+        if name not in head:
+            raise DamagedError(f"{name} is missing")
+        text: str = self._reader.read(str, head[name])
+        return text
+
+    def _event(self, plain: dict[str, Any]) -> Event:
+        name = plain.pop("event")
+        if not isinstance(name, str) or name not in _KINDS:
+            raise DamagedError("it is no event that this gradtrace knows")
+        event: Event = self._reader.read(_KINDS[name], plain)
+        return event
+
+    def _add_stack(self, plain: dict[str, Any]) -> None:
+        number = self._reader.read(int, plain["stack"])
+        self._stacks[number] = Reader(strict=True).read(Stack, plain.get("sites"))
+
+    def _add_text(self, plain: dict[str, Any]) -> None:
+        path = self._reader.read(str, plain["text"])
+        source = self._reader.read(str, plain.get("source"))
+        self.files[path] = io.StringIO(source).readlines()
 
     def _end(self, plain: dict[str, Any]) -> None:
-        self._finish(self._read(Ended, plain["end"]), plain["remarks"], plain["files"])
+        ended = self._reader.read(Ended, plain.get("end"))
+        remarks = self._reader.read(tuple[str, ...], plain.get("remarks"))
+        files = self._reader.read(tuple[str, ...], plain.get("files"))
+        self._ended = True
+        self.run = replace(self.run, ended=ended, remarks=remarks, files=files)
 
-    def _finish(self, ended: Ended, remarks: Sequence[str], files: Sequence[str]) -> None:
-        run = self.run
-        self.run = Run(run.script, run.torch, run.directory, ended, tuple(remarks), tuple(files))
-
-    def _read(self, kind: type, plain: dict[str, Any]) -> Any:
-        return _made(kind, plain, self._stacks)
-
-
-_Reader: TypeAlias = Callable[[Any, dict[int, Stack]], Any]
-
-
-def _made(kind: type, plain: dict[str, Any], stacks: dict[int, Stack]) -> Any:
-    readers = _readers(kind)
-    return kind(**{name: readers[name](value, stacks) for name, value in plain.items()})
+    def _stack(self, value: Any) -> Stack:
+        if value == []:
+            return ()
+        number = self._reader.read(int, value)
+        if number not in self._stacks:
+            raise DamagedError(f"there is no stack {number}")
+        return self._stacks[number]
 
 
-@cache
-def _readers(kind: type) -> dict[str, _Reader]:
-    """How each field is read back, by its type."""
-    hints = get_type_hints(kind, {**vars(events), "Site": Site})
-    return {name: _reader(hint) for name, hint in hints.items()}
-
-
-def _reader(hint: Any) -> _Reader:
-    if hint == Stack:
-        return lambda value, stacks: stacks[value] if value else ()
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, UnionType):
-        (inner,) = (_reader(one) for one in arguments if one is not NoneType)
-        return lambda value, stacks: None if value is None else inner(value, stacks)
-    if origin is frozenset or (origin is tuple and arguments[-1] is Ellipsis):
-        each = _reader(arguments[0])
-        return lambda value, stacks: origin(each(one, stacks) for one in value)
-    if origin is tuple:
-        parts = [_reader(one) for one in arguments]
-        return lambda value, stacks: tuple(part(one, stacks) for part, one in zip(parts, value, strict=True))
-    if isinstance(hint, type) and is_dataclass(hint):
-        return lambda value, stacks: _made(hint, value, stacks)
-    return lambda value, stacks: _plain(hint, value)
-
-
-def _plain(kind: type, value: Any) -> Any:
-    if type(value) is not kind:
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DamagedError("it is no object")
     return value

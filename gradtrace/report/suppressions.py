@@ -10,16 +10,15 @@ rule, one for which there was nothing to silence.
 from __future__ import annotations
 
 import io
-import linecache
 import re
 import tokenize
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from gradtrace.errors import no_such
 from gradtrace.model.finding import Finding, Level, Silenced
 from gradtrace.model.site import Site
+from gradtrace.source import texts
 
 #: the rule under which comments are reported that silence nothing
 UNUSED = "unused-ignore"
@@ -88,10 +87,10 @@ def _useless(ignore: Ignore, why: str) -> Finding:
     return Finding(UNUSED, Level.NOTE, f"this comment silences nothing: {what}", mend, ignore.site)
 
 
-@lru_cache(maxsize=1024)
+@texts.cached(1024)
 def ignores(path: str) -> tuple[Ignore, ...]:
     """The comments of a file; none where it cannot be read."""
-    text = "".join(linecache.getlines(path))
+    text = "".join(texts.lines(path))
     if "gradtrace:" not in text:
         return ()
     try:

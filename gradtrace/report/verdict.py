@@ -14,20 +14,21 @@ from gradtrace.renderers.output import must_be_writable
 from gradtrace.report import suppressions
 from gradtrace.report.baseline import Baseline
 from gradtrace.report.config import Settings
-from gradtrace.report.recording import Run
+from gradtrace.report.recording import RecordedRun
 from gradtrace.rules import Judge
 
 
 class Verdict:
-    """Made before the run, since the script may change the directory and the files.
+    """Made before the run, since the script may change the directory and the files. `directory` is that of the run,
+    where it is not the working directory.
 
     Raises `UsageError`, `OutputError` or `DocumentError` where the baseline cannot be used.
     """
 
-    def __init__(self, settings: Settings, write_baseline: bool = False) -> None:
+    def __init__(self, settings: Settings, write_baseline: bool = False, directory: str | None = None) -> None:
         self._settings = settings
         self._fail_on = settings.fail_on or Level.WARNING
-        self._root = _root()
+        self._root = _root(directory or os.getcwd())
         self._known = {rule.id for rule in rules.all_rules()}
         self._manuals = rules.manuals()
         self._baseline: Baseline | None = None
@@ -46,7 +47,7 @@ class Verdict:
         wanted = [rule() for rule in rules.all_rules() if self._settings.wants(rule.id) and rule.id not in without]
         return Judge(wanted, self._settings.levels)
 
-    def report(self, judge: Judge, run: Run, calls: int, steps: int) -> Report:
+    def report(self, judge: Judge, run: RecordedRun, calls: int, steps: int) -> Report:
         """The result, after the run's last event."""
         findings, silenced = self._sifted(judge, run)
         return Report(
@@ -66,7 +67,7 @@ class Verdict:
             str(self._settings.source or "") or None,
         )
 
-    def _sifted(self, judge: Judge, run: Run) -> tuple[list[Finding], list[Silenced]]:
+    def _sifted(self, judge: Judge, run: RecordedRun) -> tuple[list[Finding], list[Silenced]]:
         complete = run.ended.how in ("finished", "exit") and not run.ended.status
         judged = judge.judged if complete else frozenset[str]()
         findings, silenced, told = suppressions.apply(judge.findings, run.files, judged, self._known)
@@ -80,10 +81,10 @@ class Verdict:
         return new, silenced + known
 
 
-def _root() -> str:
-    """What paths are told relative to: the checkout in a job of GitHub's, where we are in it; else where we are."""
-    here, checkout = os.getcwd(), os.environ.get("GITHUB_WORKSPACE", "")
-    return checkout if checkout and Path(here).is_relative_to(checkout) else here
+def _root(directory: str) -> str:
+    """What paths are relative to: the checkout in a job of GitHub's, where the run is in it; else the directory."""
+    checkout = os.environ.get("GITHUB_WORKSPACE", "")
+    return checkout if checkout and Path(directory).is_relative_to(checkout) else directory
 
 
 def _exit_code(judge: Judge, findings: Sequence[Finding], ended: Ended, calls: int, fail_on: Level) -> ExitCode:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import linecache
 
 from gradtrace.model.events import Overwritten
 from gradtrace.model.site import Site, Stack
-from gradtrace.source import syntax
+from gradtrace.source import syntax, texts
 
 #: longest piece of source in a message
 _LONG = 60
@@ -53,5 +52,4 @@ def _segment(site: Site) -> str:
     """The expression that was being evaluated, where it is on one line."""
     if site.column is None or site.end_column is None or site.end_line != site.line:
         return ""
-    line = linecache.getline(site.path, site.line)
-    return line.encode()[site.column : site.end_column].decode(errors="replace").strip()
+    return texts.line(site.path, site.line)[site.column : site.end_column].strip()

@@ -16,7 +16,7 @@ def directory() -> str:
 
 
 @contextmanager
-def told_from(directory: str) -> Iterator[None]:
+def relative_to(directory: str) -> Iterator[None]:
     """While open, paths are told relative to this directory."""
     before = _chosen.set(directory)
     try:

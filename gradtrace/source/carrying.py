@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
 from gradtrace.model.site import Site
+from gradtrace.source import texts
 from gradtrace.source.questions import assigned, bound, reads
 from gradtrace.source.syntax import (
     FUNCTIONS,
@@ -201,7 +201,7 @@ def handed_over(site: Site, name: str) -> tuple[int, bool] | None:
     return (last.lineno, cut) if plain else None
 
 
-@lru_cache(maxsize=256)
+@texts.cached(256)
 def _state(path: str) -> tuple[frozenset[str], frozenset[str]]:
     """Names of attributes that some function other than `__init__` assigns, and of those that some function adds to."""
     index = index_of(path)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import TypeGuard
 
 from gradtrace.model.site import Site
+from gradtrace.source import texts
 from gradtrace.source.syntax import (
     FUNCTIONS,
     LOOPS,
@@ -36,7 +36,7 @@ _PLACES = {
 }
 
 
-@lru_cache(maxsize=4096)  # asked for at every call that keeps its graph
+@texts.cached(4096)  # asked for at every call that keeps its graph
 def passed(site: Site, option: str) -> str:
     """What a call in the statement at `site` gives for an option such as retain_graph; empty where it does not."""
     found = statement(site.path, site.line, site.column)
@@ -49,7 +49,7 @@ def passed(site: Site, option: str) -> str:
     return ast.unparse(words[0]) if words else ""
 
 
-@lru_cache(maxsize=4096)  # asked for at every backward call
+@texts.cached(4096)  # asked for at every backward call
 def root_of(site: Site) -> str:
     """The user's expression for what `backward` or `grad` was asked of at `site`; empty where it cannot be told."""
     found = call(site, ("backward", "grad"))
@@ -61,7 +61,7 @@ def root_of(site: Site) -> str:
     return ast.unparse(asked[0]) if asked else ""
 
 
-@lru_cache(maxsize=4096)  # asked for at every node of a graph
+@texts.cached(4096)  # asked for at every node of a graph
 def assigned(site: Site) -> tuple[str, ...]:
     """What the statement at `site` assigns to: `("pred", "state")`, `("self.memory",)`."""
     found = statement(site.path, site.line, site.column)

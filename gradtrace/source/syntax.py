@@ -1,19 +1,17 @@
 """The user's files, parsed: the statements, loops, functions, calls and texts on their lines.
 
-Sources come through `linecache`, so that a script which deleted itself after the start, or came by stdin, is still
-read. Every question has an answer for sources that cannot be read or parsed: None, or nothing.
+Every question has an answer for sources that cannot be read or parsed: None, or nothing. Columns are characters, in
+the nodes too, though Python gives them UTF-8 bytes.
 """
 
 from __future__ import annotations
 
 import ast
-import linecache
 from collections import defaultdict
-from collections.abc import Mapping
-from functools import lru_cache
 from typing import TypeAlias
 
 from gradtrace.model.site import Site
+from gradtrace.source import texts
 
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -40,37 +38,29 @@ def _last_own_line(node: ast.stmt) -> int:
     return max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
 
 
-@lru_cache(maxsize=256)
+@texts.cached(256)
 def index_of(path: str) -> Index | None:
     """The parsed file; None where it cannot be read or parsed."""
+    source = "".join(texts.lines(path))
     try:
-        return Index(ast.parse("".join(linecache.getlines(path))))
-    except (SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(source)
+        if not source.isascii():
+            _count_characters(tree, path)
+        return Index(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-#: lines that came with a saved graph: the file may have changed since, or lie on another machine
-_recalled: dict[tuple[str, int], str] = {}
-
-
-def recall(lines: Mapping[tuple[str, int], str]) -> None:
-    """From here on these are the texts of these lines, whatever the files say."""
-    _recalled.update(lines)
+def _count_characters(tree: ast.Module, path: str) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            node.col_offset = texts.characters(path, node.lineno, node.col_offset) or 0
+            node.end_col_offset = texts.characters(path, node.end_lineno or node.lineno, node.end_col_offset)
 
 
 def line_text(path: str, line: int) -> str:
     """The source line without its indentation and line end; empty where it cannot be read."""
-    known = _recalled.get((path, line))
-    return linecache.getline(path, line).strip() if known is None else known
-
-
-def lines_around(path: str, line: int, more: int) -> dict[int, str]:
-    """The line and `more` on each side, as far as there are any, with their indentation."""
-    numbers = range(max(line - more, 1), line + more + 1)
-    if (path, line) in _recalled:
-        return {number: _recalled[path, number] for number in numbers if (path, number) in _recalled}
-    found = {number: linecache.getline(path, number).rstrip() for number in numbers}
-    return found if found[line] else {}
+    return texts.line(path, line).strip()
 
 
 def statement(path: str, line: int, column: int | None = None) -> ast.stmt | None:
@@ -91,7 +81,7 @@ def text_of(path: str, line: int) -> str:
     """The source of the statement on a line, of a compound one its head, without the indentation of its first line."""
     found = statement(path, line)
     first, last = (found.lineno, _last_own_line(found)) if found is not None else (line, line)
-    lines = [linecache.getline(path, number).rstrip() for number in range(first, last + 1)]
+    lines = [texts.line(path, number).rstrip() for number in range(first, last + 1)]
     indent = len(lines[0]) - len(lines[0].lstrip())
     return "\n".join(text[indent:] if not text[:indent].strip() else text for text in lines).rstrip()
 
@@ -159,7 +149,7 @@ def ancestor(path: str, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast.
     return at
 
 
-@lru_cache(maxsize=4096)  # asked for at every step
+@texts.cached(4096)  # asked for at every step
 def loop(path: str, line: int) -> Loop | None:
     """The innermost `for` or `while` around the statement on `line`, within the same function."""
     at: ast.AST | None = statement(path, line)

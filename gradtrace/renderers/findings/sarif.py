@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import linecache
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from gradtrace.model.manual import Manual
 from gradtrace.model.site import Site
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
+from gradtrace.source import texts
 
 _Object: TypeAlias = dict[str, Any]
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -124,7 +124,7 @@ def _region(site: Site) -> _Object:
         region["startColumn"] = site.column + 1
         if site.end_column is not None:
             region["endColumn"] = site.end_column + 1
-    text = linecache.getline(site.path, site.line)
+    text = texts.line(site.path, site.line)
     return region | ({"snippet": {"text": text}} if text and site.end_line in (None, site.line) else {})
 
 
@@ -135,6 +135,6 @@ def _function(site: Site) -> list[_Object]:
 def _fingerprint(finding: Finding, report: Report) -> str:
     """The same while rule, file, function and source text are: lines may come and go above it."""
     site = finding.site
-    text = " ".join(linecache.getline(site.path, site.line).split())
+    text = " ".join(texts.line(site.path, site.line).split())
     parts = finding.rule, Path(file(site.path, report.root)).as_posix(), site.function, text
     return hashlib.sha256("\0".join(parts).encode(errors="backslashreplace")).hexdigest()[:32]

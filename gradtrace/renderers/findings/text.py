@@ -17,7 +17,6 @@ is spelled out.
 
 from __future__ import annotations
 
-import linecache
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from gradtrace.model.site import Site
 from gradtrace.renderers.findings.summary import unjudged, verdict
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
+from gradtrace.source import texts
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
 _FRAME = "bold blue"
@@ -187,7 +187,7 @@ class _Excerpt:
 
 def _excerpt(site: Site, room: int, dots: str, plain: Callable[[str], str]) -> _Excerpt | None:
     """The source line of a site, cut around what is meant; None where the source is gone."""
-    line = linecache.getline(site.path, site.line).rstrip()
+    line = texts.line(site.path, site.line).rstrip()
     if not line:
         return None
     cells = _cells(line, plain)

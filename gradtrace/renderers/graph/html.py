@@ -21,7 +21,8 @@ from gradtrace.model.graph import Graph, Kind, Node, SavedState
 from gradtrace.model.site import Site, Stack
 from gradtrace.renderers import wording
 from gradtrace.renderers.paper import Paper
-from gradtrace.source.syntax import line_text, lines_around
+from gradtrace.source.syntax import line_text
+from gradtrace.source.texts import lines_around
 
 #: shapes that are shown at first
 PAGE = 80

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import html
 import json
-import linecache
 from importlib.resources import files
 
 from gradtrace.model.story import Story
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.story.json import document
 from gradtrace.renderers.wording import file
+from gradtrace.source import texts
 from gradtrace.stories.chronicle import steps_of
 
 # read now: a script may change the directory or the path
@@ -30,4 +30,4 @@ def _sources(story: Story) -> dict[str, list[str]]:
     """The lines of each file that the story tells of."""
 
     paths = dict.fromkeys(step.path for step in steps_of(story.items))
-    return {file(path): [line.rstrip("\n") for line in linecache.getlines(path)] for path in paths}
+    return {file(path): [line.rstrip("\n") for line in texts.lines(path)] for path in paths}

@@ -15,6 +15,7 @@ import torch
 import gradtrace
 from gradtrace.host.script import Program
 from gradtrace.model.site import Site, Stack
+from gradtrace.source import texts
 from gradtrace.watcher.compat import MODULE_CALL
 
 #: below this frame lies our own start: the launcher in a user's `bin` directory is no code of theirs
@@ -163,8 +164,11 @@ def site_of(frame: FrameType, at: int | None = None) -> Site:
     function = getattr(code, "co_qualname", code.co_name)
     path = path_of(code)
     if sys.version_info >= (3, 11):
-        line, end_line, column, end_column = _positions(code)[at // 2]
-        return Site(path, line or frame.f_lineno, function, column, end_line, end_column)
+        found, end_line, column, end_column = _positions(code)[at // 2]
+        line = found or frame.f_lineno
+        column = texts.characters(path, line, column)
+        end_column = texts.characters(path, end_line or line, end_column)
+        return Site(path, line, function, column, end_line, end_column)
     return Site(path, frame.f_lineno, function)
 
 

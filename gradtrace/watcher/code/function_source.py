@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import os
 from typing import Any
 
 from gradtrace.model.site import Site, Stack
+from gradtrace.source import texts
 from gradtrace.watcher.compat import function_of
 
 #: lines that decorators may take
@@ -33,6 +33,6 @@ def defined(function: Any) -> Stack:
 def _def_line(path: str, first: int) -> int:
     """The line of the `def` itself: to Python, a function begins at its first decorator."""
     lines = range(first, first + _DECORATORS)
-    texts = ((line, linecache.getline(path, line).lstrip()) for line in lines)
-    decorated = linecache.getline(path, first).lstrip().startswith("@")
-    return next((line for line, text in texts if text.startswith("def ")), first) if decorated else first
+    shown = ((line, texts.line(path, line).lstrip()) for line in lines)
+    decorated = texts.line(path, first).lstrip().startswith("@")
+    return next((line for line, text in shown if text.startswith("def ")), first) if decorated else first

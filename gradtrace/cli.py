@@ -1,4 +1,5 @@
-"""The command line: parses, joins the rooms, and is the one place where our errors become messages and exit codes."""
+"""The command line: parses, hands on to the commands, and is the one place where our errors become messages and exit
+codes."""
 
 from __future__ import annotations
 
@@ -7,68 +8,172 @@ import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
 
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
 from gradtrace.host.streams import tell
 
-_EPILOG = """
-Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or gradtrace's own error; 3 the script failed by
-itself in a way that no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
+_CHECK_CODES = """
+Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or an internal error; 3 the script failed for another
+reason, which no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
 """
-_OF_PICTURES = "Exit codes: 0 shown; 2 usage, or gradtrace's own error; 3 the script failed; 4 no graph was seen."
-_OF_STORIES = "Exit codes: 0 told; 2 usage, or gradtrace's own error; 3 the script failed, and the story tells where."
-_OF_DIFFERENCES = "Exit codes: 0 equal; 1 different; 2 usage, or gradtrace's own error."
-
-
-#: what text on the command line becomes
-_MADE: dict[object, Callable[[Any], Any]] = {
-    str: str,
-    Path: Path,
-    list[str]: list,
-    list[Path]: lambda texts: [Path(text) for text in texts],
-}
-
-
-class _Light:
-    """Reads text and what is not given by itself: for that too typer would load pydantic, half of all that our start
-    takes."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
-        for one in found:
-            kind = getattr(getattr(one, "type_descriptor", None), "annotation", None)
-            vars(one).setdefault("process_value", partial(_made, kind, one.process_value))
-        return found
-
-
-def _made(kind: object, otherwise: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
-    """A value of this kind; `otherwise` is typer's way to it."""
-    if value is None:
-        return None
-    return _MADE[kind](value) if kind in _MADE else otherwise(context, value)
-
-
-class _Commands(_Light, TyperGroup):
-    """All commands."""
-
+_GRAPH_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed; 4 no graph was seen."
+_STORY_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed, and the story shows where."
+_DIFF_CODES = "Exit codes: 0 equal; 1 different; 2 usage, or an internal error."
 
 app = typer.Typer(
-    cls=_Commands,
     name="gradtrace",
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="See the autograd graph that a PyTorch script builds, and be told which line breaks the gradients.",
-    epilog=_EPILOG,
+    help="See the autograd graph that a PyTorch script builds, and find the line that breaks its gradients.",
+    epilog=_CHECK_CODES,
 )
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What a command line asks for. It runs outside of typer, whose error handling must not touch the script's."""
+
+    run: Callable[[], int]
+    debug: bool
+
+    def answer(self) -> int:
+        """The exit code. Raises `GradtraceError`."""
+        try:
+            os.getcwd()
+        except OSError:
+            raise GradtraceError("the working directory is gone; change to one that exists") from None
+        try:
+            return self.run()
+        except GradtraceError:
+            raise
+        except Exception as error:
+            if self.debug:
+                traceback.print_exception(error)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise GradtraceError(
+                f"internal error: {reason}, at {place.name}:{place.lineno}; "
+                "please report it with the traceback that --debug shows"
+            ) from error
+
+
+# --- how typer parses ------------------------------------------------------------------------------------------------
+
+
+class _Command(TyperCommand):
+    """Takes texts, and what is not given, as they are: to check them typer loads pydantic, half of all that our start
+    takes."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)
+        for one in parameters:
+            if not one.required:
+                is_text = one.type_descriptor.annotation in (str, list[str])
+                vars(one).setdefault("process_value", partial(_value, is_text, one.process_value))
+        return parameters
+
+
+def _value(is_text: bool, checked: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
+    return value if is_text or value is None else checked(context, value)
+
+
+class _RunsScript(_Command):
+    """Everything after the script, or after `-m module`, belongs to the script."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with_value = set()
+        for option in self.params:
+            if not getattr(option, "is_flag", True):
+                with_value.update(option.opts)
+        at = 0
+        while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
+            end = at + (2 if args[at] in with_value else 1)
+            names_module = args[at].startswith(("-m", "--module=")) or args[at] == "--module"
+            if names_module and end <= len(args):
+                return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
+            at = end
+        late = self._misplaced(args[at:])
+        if late is not None:
+            tell(f"{late} comes after {args[at]}, which gets it; options of gradtrace come before the script")
+        return super().parse_args(ctx, args)
+
+    def _misplaced(self, words: list[str]) -> str | None:
+        """The first option of ours after the script, unless the script's own text has such an option."""
+        ours = {name for option in self.params for name in option.opts if len(name) > 2}
+        given = [word.partition("=")[0] for word in words[1:]]
+        late = [name for name in given if name in ours]
+        if not late:
+            return None
+        with suppress(OSError, UnicodeDecodeError):
+            text = Path(words[0]).read_text(encoding="utf-8").replace("-", "_")
+            for name in late:
+                if name.strip("-").replace("-", "_") not in text:
+                    return name
+        return None
+
+
+_RUN: dict[str, Any] = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
+
+# --- options of several commands -------------------------------------------------------------------------------------
+
+Words = Annotated[list[str] | None, typer.Argument(metavar="SCRIPT [ARGS]", hidden=True)]
+Module = Annotated[
+    str | None, typer.Option("-m", "--module", metavar="NAME", help="Run this module, as `python -m` does.")
+]
+Steps = Annotated[
+    int | None, typer.Option(min=1, metavar="NUMBER", help="End the run cleanly after this many optimizer steps.")
+]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="End the run cleanly after this many seconds.")]
+Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write to this file; its ending chooses the format."),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")]
+Color = Annotated[
+    bool | None, typer.Option("--color/--no-color", help="Colors [default: on a terminal, without NO_COLOR].")
+]
+ToEnd = Annotated[
+    bool, typer.Option("--to-end", help="Run to the end, also after a backward call site was reached again.")
+]
+TensorName = Annotated[
+    str | None,
+    typer.Option("--tensor", metavar="NAME", help="Only the graph of this variable, at the end of the run."),
+]
+Line = Annotated[
+    int | None,
+    typer.Option("--line", min=1, metavar="NUMBER", help="Only the graph of the backward call on this line."),
+]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        min=0, metavar="LEVELS", help="How many levels of modules, functions and lines to open [default: what fits]."
+    ),
+]
+Open = Annotated[
+    list[str] | None, typer.Option("--open", metavar="MODULE", help="Open this module anyway: encoder.layers.3.")
+]
+Grad = Annotated[
+    bool, typer.Option("--grad", help="Run on through the backward call: show each gradient's norm, zeros and NaN.")
+]
+PathTo = Annotated[
+    str | None, typer.Option("--path", metavar="LEAF", help="Only the paths from the loss to this leaf.")
+]
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
 
 
 def _version(wanted: bool) -> None:
@@ -84,93 +189,13 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """What comes before the command."""
 
 
-@dataclass(frozen=True)
-class _Job:
-    """What a command line asks for. It runs outside of typer, whose error handling is not the script's business."""
-
-    run: Callable[[], int]
-    debug: bool
-
-    def answer(self) -> int:
-        try:
-            os.getcwd()
-        except OSError:
-            raise GradtraceError("the working directory is gone; change to one that exists") from None
-        try:
-            return self.run()
-        except GradtraceError:
-            raise
-        except Exception as error:
-            if self.debug:
-                traceback.print_exception(error)
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise GradtraceError(
-                f"this is a fault of its own: {reason}, at {place.name}:{place.lineno}; "
-                "please report it with the traceback that --debug shows"
-            ) from error
-
-
-class _Command(_Light, TyperCommand):
-    """One without arguments that must be given."""
-
-
-class _RunsScript(_Command):
-    """Everything after the script, or after `-m module`, belongs to the script."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        takes_value = {name for one in self.params if not getattr(one, "is_flag", True) for name in one.opts}
-        at = 0
-        while at < len(args) and args[at].startswith("-") and args[at] not in ("-", "--"):
-            end = at + (2 if args[at] in takes_value else 1)
-            names_module = args[at].startswith(("-m", "--module=")) or args[at] == "--module"
-            if names_module and end <= len(args):
-                return super().parse_args(ctx, [*args[:end], "--", *args[end:]])
-            at = end
-        if late := self._misplaced(args[at:]):
-            tell(f"{late} stands after {args[at]}, which gets it; options of gradtrace come before the script")
-        return super().parse_args(ctx, args)
-
-    def _misplaced(self, words: list[str]) -> str | None:
-        """The first option of ours after the script, unless the script itself speaks of such a thing."""
-        named = {name: name.strip("-").replace("-", "_") for one in self.params for name in one.opts}
-        late = [word.partition("=")[0] for word in words[1:] if word.partition("=")[0] in named]
-        with suppress(OSError, UnicodeDecodeError):
-            text = Path(words[0]).read_text(encoding="utf-8").replace("-", "_") if late else ""
-            return next((name for name in late if len(name) > 2 and named[name] not in text), None)
-        return None
-
-
-_RUN: dict[str, Any] = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
-
-Words = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="SCRIPT [ARGS]", help="The script (- reads it from stdin) and its arguments."),
-]
-Module = Annotated[str | None, typer.Option("-m", "--module", help="Run this module, as `python -m` does.")]
-Steps = Annotated[int | None, typer.Option(min=1, help="End the run cleanly after this many optimizer steps.")]
-Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="End the run cleanly after so many seconds.")]
-Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Write to this file; its ending chooses the format.")
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error inside gradtrace.")]
-Color = Annotated[
-    bool | None, typer.Option("--color/--no-color", help="Colours [default: on a terminal, without NO_COLOR].")
-]
-ToEnd = Annotated[bool, typer.Option("--to-end", help="Run on after a backward call site came round a second time.")]
-TensorName = Annotated[
-    str | None, typer.Option("--tensor", help="Only the graph of this variable, at the end of the run.")
-]
-Line = Annotated[int | None, typer.Option("--line", min=1, help="Only the graph of the backward call on this line.")]
-
-
-@app.command(epilog=_EPILOG, **_RUN)
+@app.command(epilog=_CHECK_CODES, **_RUN)
 def check(
     ctx: typer.Context,
     words: Words = None,
@@ -178,7 +203,7 @@ def check(
     steps: Steps = None,
     timeout: Timeout = None,
     select: Annotated[
-        list[str] | None, typer.Option(metavar="RULES", help="Judge by these rules alone [default: all].")
+        list[str] | None, typer.Option(metavar="RULES", help="Use these rules alone [default: all].")
     ] = None,
     ignore: Annotated[
         list[str] | None, typer.Option(metavar="RULES", help="Leave these rules out [default: none].")
@@ -192,7 +217,7 @@ def check(
         typer.Option(metavar="LEVEL", help="The lowest level that fails: error, warning or note [default: warning]."),
     ] = None,
     baseline: Annotated[
-        Path | None,
+        str | None,
         typer.Option(metavar="FILE", help="Findings in this file are known, and do not count [default: none]."),
     ] = None,
     write_baseline: Annotated[
@@ -206,7 +231,7 @@ def check(
         ),
     ] = None,
     output: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "-o",
             "--output",
@@ -215,48 +240,44 @@ def check(
         ),
     ] = None,
     record: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="FILE", help="Write all that happens to this .jsonl file, to be checked again without the script."
+            metavar="FILE", help="Record the run in this .jsonl file, to be checked again without the script."
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Also what was silenced or could not judge.")
+        bool, typer.Option("-v", "--verbose", help="Also what was silenced, and which rules lacked data.")
     ] = False,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """Run the script and report every gradient fault, with the line that caused it and the mend.
+    """Run the script and report every gradient fault, with the line that caused it and the fix.
 
-    --select, --ignore, --level and -o may be repeated; rules may also be separated by commas. What is not said here is
-    looked up below [tool.gradtrace] in the nearest pyproject.toml, from the script's directory upwards.
+    SCRIPT is a file, a directory, - for stdin, or a recording (.jsonl); what follows it belongs to the script.
+    --select, --ignore, --level and -o may be repeated; rules may also be separated by commas. Options that are not given
+    come from [tool.gradtrace] in the nearest pyproject.toml, from the script's directory upwards.
     """
     from gradtrace.commands.check import CheckOptions, check
     from gradtrace.commands.run import Options
 
     options = Options(words or [], module, steps=steps, timeout=timeout, color=color, debug=debug)
-    wishes = CheckOptions(select or [], ignore or [], fail_on, level or [], baseline, write_baseline)
-    wishes = replace(wishes, format=format, outputs=output or [], detail=verbose - quiet, record=record)
-    ctx.obj.append(_Job(lambda: check(options, wishes), debug))
+    wanted = CheckOptions(
+        select or [],
+        ignore or [],
+        fail_on,
+        level or [],
+        _path(baseline),
+        write_baseline,
+        format=format,
+        outputs=[Path(name) for name in output or []],
+        detail=verbose - quiet,
+        record=_path(record),
+    )
+    ctx.obj.append(_Job(lambda: check(options, wanted), debug))
 
 
-Depth = Annotated[
-    int | None,
-    typer.Option(min=0, help="How many levels of modules, functions and lines are opened [default: what fits]."),
-]
-Open = Annotated[
-    list[str] | None, typer.Option("--open", metavar="MODULE", help="Open this module in any case: encoder.layers.3.")
-]
-
-
-Grad = Annotated[
-    bool, typer.Option("--grad", help="Run on through the backward call: show each gradient's norm, zeros and NaN.")
-]
-PathTo = Annotated[str | None, typer.Option("--path", metavar="NAME", help="Only the ways from the loss to this leaf.")]
-
-
-@app.command(epilog=_OF_PICTURES, **_RUN)
+@app.command(epilog=_GRAPH_CODES, **_RUN)
 def show(
     ctx: typer.Context,
     words: Words = None,
@@ -273,31 +294,41 @@ def show(
     saved: Annotated[
         bool, typer.Option("--saved", help="Show the memory kept for the backward, and for what.")
     ] = False,
-    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="text or json [default: by the ending of -o, else text]."),
+    ] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
     """Print the grad_fn graph of each backward call site as a tree, with names, shapes and source lines.
 
-    Read it from the loss down: ● is an operation (a grad_fn), ◆ a leaf, · a constant (a tensor that needs no gradient),
+    Read it from the loss down: ● is an operation (a grad_fn), ◆ a leaf, · a constant (a tensor that requires no grad),
     ▣ a module, function or line folded into one row, ✂ where the path to a leaf was cut; ○ ◇ ▢ get no gradient.
     `see #5` stands for what #5 shows elsewhere.
 
-    Graphs that were saved with `-o graph.json` are shown like those of a script: `gradtrace show graph.json`.
+    SCRIPT is a file, a directory, - for stdin, or graphs that were saved with `-o graph.json`.
     """
     from gradtrace.commands.run import Options
-    from gradtrace.commands.show import Folding, Wanted, show
+    from gradtrace.commands.show import Folding, GraphOptions, show
 
     options = Options(
-        words or [], module, steps=steps, timeout=timeout, output=output, format=format, color=color, debug=debug
+        words or [],
+        module,
+        steps=steps,
+        timeout=timeout,
+        output=_path(output),
+        format=format,
+        color=color,
+        debug=debug,
     )
-    wanted = Wanted(to_end, tensor, line, grad, path)
+    wanted = GraphOptions(to_end, tensor, line, grad, path)
     folding = Folding(depth, open or ())
     ctx.obj.append(_Job(lambda: show(options, wanted, folding, saved), debug))
 
 
-@app.command(epilog=_OF_PICTURES, **_RUN)
+@app.command(epilog=_GRAPH_CODES, **_RUN)
 def dot(
     ctx: typer.Context,
     words: Words = None,
@@ -313,29 +344,33 @@ def dot(
     path: PathTo = None,
     output: Output = None,
     direction: Annotated[
-        str, typer.Option(help="forward: data flows to the loss; backward: gradients flow.")
+        str,
+        typer.Option(
+            metavar="DIRECTION", help="forward: data flows to the loss; backward: gradients flow [default: forward]."
+        ),
     ] = "forward",
     debug: Debug = False,
 ) -> None:
     """Write the same graph as Graphviz DOT to stdout, or draw it: -o graph.svg, .png, .pdf, .html.
 
-    The graph comes from a script, or from a file that `gradtrace show -o graph.json` wrote.
+    SCRIPT is a file, a directory, - for stdin, or graphs that were saved with `gradtrace show -o graph.json`.
     """
     from gradtrace.commands.run import Options
-    from gradtrace.commands.show import Folding, Wanted, dot
+    from gradtrace.commands.show import Folding, GraphOptions, dot
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")
-    options = Options(words or [], module, steps=steps, timeout=timeout, output=output, debug=debug)
-    wanted, folding = Wanted(to_end, tensor, line, grad, path), Folding(depth, open or ())
+    options = Options(words or [], module, steps=steps, timeout=timeout, output=_path(output), debug=debug)
+    wanted = GraphOptions(to_end, tensor, line, grad, path)
+    folding = Folding(depth, open or ())
     ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
 
-@app.command(epilog=_OF_DIFFERENCES)
+@app.command(epilog=_DIFF_CODES)
 def diff(
     ctx: typer.Context,
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A script, or a graph saved as .json.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="Another, to be compared with it.")],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", hidden=True)],
+    after: Annotated[str, typer.Argument(metavar="AFTER", hidden=True)],
     steps: Steps = None,
     timeout: Timeout = None,
     to_end: ToEnd = False,
@@ -346,45 +381,69 @@ def diff(
 ) -> None:
     """Compare the graphs of two scripts, or of today and yesterday: what is new, gone, rewired or cut.
 
-    Exit code 0 where the graphs are equal, 1 where they differ. Lines that only moved are no difference.
+    BEFORE and AFTER are scripts, or graphs saved as .json. Lines that only moved are no difference.
     """
-    from gradtrace.commands.diff import compare
+    from gradtrace.commands.diff import diff
 
     given = {"--steps": steps, "--timeout": timeout, "--line": line}
-    options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-    options += ["--to-end"] if to_end else []
-    ctx.obj.append(_Job(lambda: compare(before, after, options, output, color), debug))
+    options = []
+    for name, value in given.items():
+        if value is not None:
+            options += [name, str(value)]
+    if to_end:
+        options.append("--to-end")
+    ctx.obj.append(_Job(lambda: diff(before, after, options, _path(output), color), debug))
 
 
-@app.command(epilog=_OF_STORIES, **_RUN)
+@app.command(epilog=_STORY_CODES, **_RUN)
 def follow(
     ctx: typer.Context,
     words: Words = None,
     module: Module = None,
     steps: Steps = None,
     timeout: Timeout = None,
-    function: Annotated[str, typer.Option(help="Only the statements of this function or method.")] = "",
-    lines: Annotated[str, typer.Option(help="Only these lines of each file, as in 20-40.")] = "",
+    function: Annotated[
+        str, typer.Option(metavar="NAME", show_default=False, help="Only the statements of this function or method.")
+    ] = "",
+    lines: Annotated[
+        str, typer.Option(metavar="RANGE", show_default=False, help="Only these lines of each file, as in 20-40.")
+    ] = "",
     loops: Annotated[
-        int, typer.Option(min=1, help="Iterations told of each loop, besides the first that differ from them.")
+        int,
+        typer.Option(
+            min=1, metavar="NUMBER", help="Iterations to show of each loop, besides the first that differ from them."
+        ),
     ] = 1,
-    package: Annotated[str | None, typer.Option(help="Follow the code of this installed package as well.")] = None,
+    package: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Follow the code of this installed package as well.")
+    ] = None,
     format: Annotated[
-        str | None, typer.Option(help="text, json or html [default: by the ending of -o, else text].")
+        str | None,
+        typer.Option(metavar="FORMAT", help="text, json or html [default: by the ending of -o, else text]."),
     ] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """Tell the story of the run: each statement, and what changed because of it."""
-    from gradtrace.commands.follow import Plot, follow
+    """Show the story of the run: each statement, and what changed because of it.
+
+    SCRIPT is a file, a directory or - for stdin; what follows it belongs to the script.
+    """
+    from gradtrace.commands.follow import StoryOptions, follow
     from gradtrace.commands.run import Options
 
     options = Options(
-        words or [], module, steps=steps, timeout=timeout, output=output, format=format, color=color, debug=debug
+        words or [],
+        module,
+        steps=steps,
+        timeout=timeout,
+        output=_path(output),
+        format=format,
+        color=color,
+        debug=debug,
     )
-    plot = Plot(function, _lines(lines), loops, package)
-    ctx.obj.append(_Job(lambda: follow(options, plot), debug))
+    wanted = StoryOptions(function, _lines(lines), loops, package)
+    ctx.obj.append(_Job(lambda: follow(options, wanted), debug))
 
 
 def _lines(text: str) -> tuple[int, int] | None:
@@ -399,15 +458,18 @@ def _lines(text: str) -> tuple[int, int] | None:
 @app.command(cls=_Command)
 def rules(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(metavar="RULE", help="Print the manual of this rule.")] = None,
-    format: Annotated[str, typer.Option(help="text or json.")] = "text",
+    name: Annotated[str | None, typer.Argument(metavar="RULE", hidden=True)] = None,
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="text or json.")] = "text",
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """List all rules, or print the manual of one: what it finds, why it matters, and how to fix or silence it."""
-    from gradtrace.commands.run import rules
+    """List all rules, or print the manual of one RULE: what it finds, why that matters, how to fix or silence it."""
+    from gradtrace.commands.rules import rules
 
     ctx.obj.append(_Job(lambda: rules(name, format, color), debug))
+
+
+# --- entry point -----------------------------------------------------------------------------------------------------
 
 
 def main() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.cells import cell_len
 
+from gradtrace.commands.check import FORMATS
 from gradtrace.errors import no_such
 from gradtrace.model.events import Backward, Event
 from gradtrace.model.finding import Finding, Level
@@ -185,7 +188,7 @@ class TestDetail:
         (gradtrace.directory / "pyproject.toml").write_text("[tool.gradtrace]\n")
         out = gradtrace.here("check", "--verbose", gradtrace.write(self.TEXT)).out
         assert "\nsilenced: unneeded-retain at train.py:6 by a comment: why\n" in out
-        assert "\nnot judged: it takes 6 backward calls, and 4 were seen: graph-growth, hook-growth\n" in out
+        assert "\nlacked data: it takes 6 backward calls, and 4 were seen: graph-growth, hook-growth\n" in out
         assert "\nsettings: pyproject.toml\n1 error, 1 silenced; 4 backward calls" in out
 
 
@@ -640,7 +643,7 @@ class TestFaultOfOurs:
         monkeypatch.setattr(f"gradtrace.{piece}", fail)
         done = gradtrace.here("check", *debug, gradtrace.write("1 / 0"))
         lines = done.err.splitlines()
-        assert lines[-1].startswith("gradtrace: this is a fault of its own: LookupError: broken for good, at fail:")
+        assert lines[-1].startswith("gradtrace: internal error: LookupError: broken for good, at fail:")
         assert ("LookupError: broken" in lines) is bool(debug)
         assert done.status == 2
 
@@ -702,3 +705,199 @@ def test_columns_count_characters_behind_text_that_is_not_ascii(gradtrace: Runne
     region = run["results"][0]["locations"][0]["physicalLocation"]["region"]
     assert (region["startColumn"], region["endColumn"]) == (15, 30)
     assert gradtrace.document("train.py")["findings"][0]["column"] == 15
+
+
+class TestOutputThatFails:
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device")
+    def test_the_findings_are_printed_instead(self, gradtrace: Runner) -> None:
+        done = gradtrace.here("check", "-o", "/dev/full", gradtrace.write(QUIET))
+        assert done.out.startswith("error[stale-grad]: ")
+        assert done.err == "gradtrace: cannot write /dev/full: No space left on device; name another place after -o\n"
+        assert done.status == 2
+
+    def test_so_they_are_where_the_directory_was_removed(self, gradtrace: Runner) -> None:
+        source = "import shutil\nshutil.rmtree('out')\n" + QUIET
+        (gradtrace.directory / "out").mkdir()
+        arguments = ("-o", "out/report.json", "-o", "report.json", gradtrace.write(source))
+        done = gradtrace.here("check", *arguments)
+        assert done.out.startswith("error[stale-grad]: ")
+        assert "cannot write out/report.json" in done.err.replace(f"{gradtrace.directory}/", "")
+        assert json.loads((gradtrace.directory / "report.json").read_text())["exit_code"] == 1
+        assert done.status == 2
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("check", "-o", "train.py", "train.py"),
+            ("check", "-o", "model.py", "train.py"),
+            ("check", "--record", "train.py", "train.py"),
+            ("check", "--record", "model.py", "train.py"),
+            ("check", "-o", "train", "train"),
+            ("check", "--record", "train", "train"),
+            ("check", "--baseline", "train", "--write-baseline", "train"),
+            ("show", "-o", "train", "train"),
+            ("follow", "-o", "model.py", "train.py"),
+        ],
+    )
+    def test_no_program_is_overwritten(self, arguments: Sequence[str], gradtrace: Runner) -> None:
+        for name in ("train.py", "model.py", "train"):
+            gradtrace.write("print('ran')", name)
+        done = gradtrace.here(*arguments)
+        assert "overwritten; name another file" in done.err
+        assert (done.out, done.err.count("\n"), done.status) == ("", 1, 2)
+        for name in ("train.py", "model.py", "train"):
+            assert (gradtrace.directory / name).read_text() == "print('ran')"
+
+
+THREADED = """
+import threading
+import torch
+weight = torch.ones(2, requires_grad=True)
+weight.square().sum().backward()
+def train():
+    for _ in range(3):
+        weight.square().sum().backward()
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+"""
+
+
+def test_calls_in_other_threads_are_counted(gradtrace: Runner) -> None:
+    done = gradtrace.here("check", gradtrace.write(THREADED))
+    assert "remark: 3 backward calls in other threads could not be watched, and no rule judged them" in done.out
+    assert done.status == 0
+
+
+def test_a_script_that_dies_at_its_imports_gets_one_line(gradtrace: Runner) -> None:
+    done = gradtrace.here("check", "-v", gradtrace.write("import torch, there_is_no_such_module"))
+    assert done.out == (
+        "lacked data: no backward call was seen: no rule had data\n"
+        "the script failed before its first backward call: the script ended with ModuleNotFoundError: No module named "
+        "'there_is_no_such_module', its traceback is above\n"
+    )
+    assert done.status == 3
+
+
+NESTED = """
+import sys
+sys.setrecursionlimit(300)
+assert sys.getrecursionlimit() == 300
+import torch
+weight = torch.ones(2, requires_grad=True)
+def deep(depth):
+    return (weight * 2).sum() if not depth else deep(depth - 1)
+deep(285).backward()
+try:
+    deep(400)
+except RecursionError:
+    print("too deep")
+"""
+
+
+def test_the_recursion_limit_is_the_scripts(gradtrace: Runner) -> None:
+    before = sys.getrecursionlimit()
+    done = gradtrace.alone("check", gradtrace.write(NESTED))
+    assert done.out.startswith("too deep\nno gradient faults: 1 backward call"), done.err
+    assert sys.getrecursionlimit() == before
+
+
+ANOMALY = """
+import torch
+torch.autograd.set_detect_anomaly(True)
+weight = torch.zeros(2, requires_grad=True)
+def forward():
+    return torch.nn.functional.softplus(weight.sqrt() * 0)
+forward().sum().backward()
+"""
+
+
+def test_anomaly_mode_shows_the_forward_traceback_that_it_has_without_us(gradtrace: Runner) -> None:
+    script = gradtrace.write(ANOMALY)
+    plain = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=gradtrace.directory)
+    done = gradtrace.alone("check", script)
+    assert "Traceback of forward call" in plain.stderr
+    assert done.err == plain.stderr
+
+
+@pytest.mark.parametrize("name", ["", "\0.py"])
+def test_what_is_no_name_gets_one_line(name: str, gradtrace: Runner) -> None:
+    done = gradtrace.here("check", name)
+    assert done.err == f"gradtrace: {name!r} is not the name of a script; name one, as in train.py\n"
+    assert done.status == 2
+
+
+def test_compiled_code_runs_as_under_python(gradtrace: Runner) -> None:
+    py_compile.compile(gradtrace.write(TWICE), str(gradtrace.directory / "train.pyc"))
+    done = gradtrace.here("check", "train.pyc")
+    assert done.out.startswith("error[freed-graph]: ")
+    assert done.status == 1
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "import sys; del sys.excepthook; raise ValueError('mine')",
+        "class Odd(Exception):\n    def __str__(self): raise KeyError\nraise Odd",
+    ],
+)
+def test_an_odd_end_is_reported(ending: str, gradtrace: Runner) -> None:
+    hook = sys.excepthook
+    try:
+        done = gradtrace.here("check", gradtrace.write(f"{CLEAN}\n{ending}"))
+    finally:
+        sys.excepthook = hook
+    assert "the script failed for another reason: no gradient faults until then" in done.out
+    assert "internal error" not in done.err
+    assert done.status == 3
+
+
+def test_a_module_of_our_name_is_named(gradtrace: Runner) -> None:
+    gradtrace.write("", "gradtrace.py")
+    done = gradtrace.here("check", gradtrace.write(CLEAN))
+    assert done.err == "gradtrace: the script's own gradtrace.py cannot be imported under gradtrace; rename it\n"
+
+
+NASTY = "\x1b[31m\x07\x00\r\n\ud800"
+
+
+@pytest.mark.parametrize("kind", [*FORMATS, "-v"])
+def test_nothing_of_the_scripts_reaches_the_terminal_raw(kind: str, gradtrace: Runner) -> None:
+    source = CLEAN.replace('print("step", step)', "pass") + "\nclass Odd(Exception): pass\n"
+    source += f"Odd.__name__ = 'Odd' + {NASTY!r}\nraise Odd({NASTY!r} * 2)\n"
+    options = ("-v",) if kind == "-v" else ("--format", kind)
+    written = ("-o", "report.html") if kind == "html" else ()
+    if kind == "html":
+        options = ()
+    done = (
+        gradtrace.here("check", *options, *written, gradtrace.write(source))
+        if kind in ("text", "github", "-v")
+        else (gradtrace.alone("check", *options, *written, gradtrace.write(source)))
+    )
+    text = (gradtrace.directory / "report.html").read_text() if written else done.out
+    for character in "\x1b\x07\x00\r":
+        assert character not in text
+    if kind == "json":
+        json.loads(text)["run"]
+        assert not re.search(r"(?<!\\)\\ud800", text)
+
+
+def test_nothing_of_a_saved_graph_reaches_the_terminal_raw(gradtrace: Runner) -> None:
+    gradtrace.here("show", "-o", "graph.json", gradtrace.write(CLEAN))
+    document = json.loads((gradtrace.directory / "graph.json").read_text())
+    for graph in document["graphs"]:
+        for node in graph["nodes"]:
+            node |= {"op": NASTY, "name": NASTY, "module": NASTY, "tags": [NASTY], "value": NASTY}
+            node["outputs"] = [{"shape": [2], "dtype": NASTY, "device": NASTY}]
+        graph["remarks"] = [NASTY]
+    for site in document["sites"]:
+        site |= {"path": f"a{NASTY}", "function": NASTY, "text": NASTY}
+    (gradtrace.directory / "graph.json").write_text(json.dumps(document))
+    done = gradtrace.here("show", "--saved", "graph.json")
+    assert done.status == 0
+    assert not set("\x1b\x07\x00\r") & set(done.out)
+    document["graphs"][0]["roots"] = [NASTY]
+    (gradtrace.directory / f"odd{NASTY[:7]}.json").write_text(json.dumps(document))
+    done = gradtrace.here("show", f"odd{NASTY[:7]}.json")
+    assert not set("\x1b\x07\x00\r") & set(done.err)
+    assert done.err.count("\n") == 1

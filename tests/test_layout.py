@@ -39,7 +39,7 @@ LAYERS = (
     {"host", "graphs", "stories"},
     {"source"},
     {"model"},
-    {"errors", ""},
+    {"errors", "escapes", ""},
 )
 LAYER_OF = {package: len(LAYERS) - at for at, layer in enumerate(LAYERS) for package in layer}
 #: packages whose parts have layers of their own

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gradtrace.host import progress
+from gradtrace.host.descriptors import Descriptor
 from gradtrace.host.progress import Progress
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def test_a_check_draws_it_on_the_terminal_alone(
     monkeypatch.setattr(progress, "_AFTER", 0)
     script = gradtrace.write(TRAIN)
     assert gradtrace.here("check", "-q", script).err == ""
-    monkeypatch.setattr(progress, "_terminal", lambda stderr: os.dup(terminal.theirs))
+    monkeypatch.setattr(progress, "_terminal", lambda stderr: Descriptor(os.dup(terminal.theirs)))
     done = gradtrace.here("check", script)
     assert done.err == ""
     assert done.out.startswith("step 0\nstep 1\nstep 2\nstep 3\n")

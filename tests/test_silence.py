@@ -170,7 +170,7 @@ class TestComment:
 
     def test_does_not_make_a_crash_a_success(self, gradtrace: Runner) -> None:
         done = gradtrace.here("check", gradtrace.write(CRASH))
-        assert "the script failed by itself: 1 silenced; 2 backward calls" in done.out
+        assert "the script failed for another reason: 1 silenced; 2 backward calls" in done.out
         assert done.status == 3
 
 

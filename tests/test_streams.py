@@ -7,15 +7,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from gradtrace.errors import OutputError
 from gradtrace.host.streams import deliver, flush
 
+if TYPE_CHECKING:
+    from tests.conftest import Runner
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONIOENCODING": "latin-1"}
-CLAIM = "import atexit, os, subprocess, sys\nfrom gradtrace import streams\ndocument = streams.claim_stdout()\n"
-DELIVER = "\nstreams.deliver('the document →\\n', document)"
+CLAIM = "import atexit, os, subprocess, sys\nfrom gradtrace.host import streams\ndocument = streams.claim_stdout()\n"
+DELIVER = "\ndocument.deliver('the document →\\n')"
 NOISE = {
     "print": "print('noise')",
     "file descriptor": "os.write(1, b'noise\\n')",
@@ -81,7 +85,7 @@ def test_a_closed_stdout_takes_nothing(redirection: str) -> None:
 def test_a_reader_that_went_away_is_no_error(size: int) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = start(f"{CLAIM}streams.deliver('x' * {size}, document)", stdout=writing)
+    done = start(f"{CLAIM}document.deliver('x' * {size})", stdout=writing)
     os.close(writing)
     assert (done.stderr, done.returncode) == (b"", 0)
 
@@ -96,3 +100,29 @@ def test_flushing_passes_over_streams_that_cannot() -> None:
     closed = io.StringIO()
     closed.close()
     flush(None, closed)
+
+
+REPLACED = """
+import os, sys
+import torch
+loss = torch.ones(2, requires_grad=True).exp().sum()
+loss.backward()
+os.closerange(3, 256)
+mine = [open(f"mine{number}.txt", "w") for number in range(40)]
+for file in mine:
+    file.write("data\\n")
+    file.flush()
+loss.backward()
+"""
+
+
+def test_the_report_never_lands_in_a_file_of_the_script(gradtrace: Runner) -> None:
+    gradtrace.write(REPLACED)
+    done = gradtrace.alone("check", "--record", "run.jsonl", "train.py")
+    texts = {path.read_text() for path in gradtrace.directory.glob("mine*.txt")}
+    assert texts == {"data\n"}
+    assert "error[freed-graph]" in done.out
+    assert done.status == 1
+    recorded = (gradtrace.directory / "run.jsonl").read_text().splitlines()
+    assert '"end"' in recorded[-1]
+    assert all(line.startswith("{") for line in recorded)

@@ -10,15 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gradtrace import rules
-from gradtrace.commands.run import Options, reported
-from gradtrace.errors import ExitCode, UsageError, no_such
-from gradtrace.host import heap, ranks
-from gradtrace.host.limits import limited, unhindered
+from gradtrace.commands.run import Options, WatchedRun
+from gradtrace.errors import ExitCode, OutputError, UsageError, no_such
+from gradtrace.host import heap, ranks, streams
 from gradtrace.host.progress import Progress
 from gradtrace.host.script import Program
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Ended, Report
-from gradtrace.renderers.output import Out
+from gradtrace.renderers.output import Out, must_be_writable
 from gradtrace.renderers.paper import Paper
 from gradtrace.report import config
 from gradtrace.report.config import Settings
@@ -65,6 +64,9 @@ class CheckOptions:
 
 def check(options: Options, wanted: CheckOptions) -> int:
     """Runs the script, or reads a recording of its run, and reports its faults; returns the exit code."""
+    options.check_places(*wanted.outputs, wanted.record, wanted.baseline)
+    if wanted.record is not None:
+        must_be_writable(wanted.record)
     outputs = _Outputs(wanted)
     known = frozenset(rule.id for rule in rules.all_rules())
     settings = wanted.settings(known)
@@ -162,8 +164,7 @@ class _CheckedRun:
 
     def run(self) -> int:
         """Returns the exit code."""
-        watching = limited(self._watch, self._timeout)
-        return reported(self._program, watching, self._finish, self._watch.crashed)
+        return WatchedRun(self._program, self._watch, self._finish).run(self._timeout)
 
     def _see(self, event: Event) -> None:
         self._judge.see(event)
@@ -178,7 +179,6 @@ class _CheckedRun:
         self._progress.close()
         rank = self._rank
         if rank is not None:
-            unhindered()  # torchrun ends all ranks where one has failed
             if not rank.first:
                 rank.send(self._judge.findings)
                 return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
@@ -213,6 +213,8 @@ class _Outputs:
         self._forms = [_Form(kind or otherwise, path) for kind, path in zip(chosen, wanted.outputs, strict=True)]
         if not wanted.outputs or (wanted.format is not None and all(chosen)):
             self._forms.append(_Form(otherwise, None))
+        #: what stdout gets where a file cannot be written
+        self._otherwise: _Form | None = None
 
     @property
     def show_graphs(self) -> bool:
@@ -223,13 +225,25 @@ class _Outputs:
         """Raises `OutputError` where a place could not be written to."""
         for form in self._forms:
             form.open(color, detail)
+        if not any(form.on_stdout for form in self._forms):
+            self._otherwise = _Form("text", None)
+            self._otherwise.open(color, detail)
 
     def write(self, report: Report) -> int:
-        """Writes the report everywhere, also where one place fails; returns the exit code."""
-        with ExitStack() as writing:
-            for form in reversed(self._forms):
-                writing.callback(form.write, report)
-        return report.exit_code
+        """Writes the report everywhere, also where one place fails; returns the exit code.
+
+        Raises `OutputError` in the end where one failed; the text is then on stdout, if nothing else is.
+        """
+        failures: list[OutputError] = []
+        for form in self._forms:
+            form.try_to_write(report, failures)
+        if not failures:
+            return report.exit_code
+        if self._otherwise is not None:
+            self._otherwise.try_to_write(report, failures)
+        for failure in failures[1:]:
+            streams.tell(str(failure))
+        raise failures[0]
 
 
 class _Form:
@@ -244,11 +258,19 @@ class _Form:
     def shows_graphs(self) -> bool:
         return self._kind == "html"
 
+    @property
+    def on_stdout(self) -> bool:
+        return self._path is None
+
     def open(self, color: bool | None, detail: int) -> None:
         self._out = Out(self._path, color, detail, claim=self._kind in _DOCUMENTS)
 
-    def write(self, report: Report) -> None:
-        self._out.write(self._render(report, self._out.paper))
+    def try_to_write(self, report: Report, failures: list[OutputError]) -> None:
+        """Adds to `failures` where it cannot be written."""
+        try:
+            self._out.write(self._render(report, self._out.paper))
+        except OutputError as error:
+            failures.append(error)
 
 
 def _renderer(kind: str) -> str:

@@ -9,11 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gradtrace.errors import DocumentError, ExitCode, GradtraceError
-from gradtrace.graphs import diff, document
+from gradtrace.graphs import diff as comparing
+from gradtrace.graphs import document
 from gradtrace.renderers.output import Out
 
 
-def compare(before: str, after: str, options: Sequence[str], output: Path | None, color: bool | None) -> int:
+def diff(before: str, after: str, options: Sequence[str], output: Path | None, color: bool | None) -> int:
     """Compares the graphs of two scripts or saved graphs; returns the exit code: 0 where they are equal, 1 where not.
 
     Each script runs in a process of its own; `options` are those of `show` that say how it runs.
@@ -21,7 +22,7 @@ def compare(before: str, after: str, options: Sequence[str], output: Path | None
     out = Out(output, color)
     old = _version(before, options)
     new = _version(after, options)
-    found = diff.compared(old, new)
+    found = comparing.compared(old, new)
 
     from gradtrace.renderers.graph import diff as renderer
 
@@ -29,9 +30,9 @@ def compare(before: str, after: str, options: Sequence[str], output: Path | None
     return ExitCode.OK if all(one.equal for one in found) else ExitCode.FINDINGS
 
 
-def _version(name: str, options: Sequence[str]) -> diff.Version:
+def _version(name: str, options: Sequence[str]) -> comparing.Version:
     if name.endswith(".json"):
-        return diff.version(name, document.read(_text(Path(name)), name))
+        return comparing.version(name, document.read(_text(Path(name)), name))
     with TemporaryDirectory() as directory:
         saved = Path(directory) / "graph.json"
         command = [sys.executable, "-m", "gradtrace", "show", "-o", str(saved), *options, name]
@@ -41,7 +42,7 @@ def _version(name: str, options: Sequence[str]) -> diff.Version:
             raise GradtraceError(
                 f"there is no graph of {name} to compare: its run ended with exit status {done.returncode}"
             )
-        return diff.version(name, document.read(_text(saved), name))
+        return comparing.version(name, document.read(_text(saved), name))
 
 
 def _text(path: Path) -> str:

@@ -6,10 +6,9 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gradtrace.commands.run import Options, by_ending, reported
+from gradtrace.commands.run import Options, WatchedRun, by_ending
 from gradtrace.errors import ExitCode, UsageError, no_such
 from gradtrace.host import heap, script, streams
-from gradtrace.host.limits import limited
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Ended
 from gradtrace.model.story import Story
@@ -23,7 +22,7 @@ FORMATS = {"text": "story", "json": "story_json", "html": "story_html"}
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
+class StoryOptions:
     """What of a run is told: one function, some lines, so many turns of each loop, a package's code as well."""
 
     function: str = ""
@@ -32,8 +31,9 @@ class Plot:
     package: str | None = None
 
 
-def follow(options: Options, plot: Plot) -> int:
+def follow(options: Options, plot: StoryOptions) -> int:
     """Runs the script and tells its story; returns the exit code."""
+    options.check_places(options.output)
     kind = options.format or by_ending(options.output, "follow", "text", tuple(FORMATS))
     if kind not in FORMATS:
         raise no_such("format of follow", kind, FORMATS)
@@ -62,7 +62,7 @@ def follow(options: Options, plot: Plot) -> int:
             streams.tell(f"no statement of {plot.function or program.name} ran{lines}")
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return reported(program, limited(watch, options.timeout), finish, watch.crashed)
+    return WatchedRun(program, watch, finish).run(options.timeout)
 
 
 def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from gradtrace.errors import ExitCode, GradtraceError, UsageError, no_such
+from gradtrace.errors import ExitCode, GradtraceError, OutputError, UsageError
 from gradtrace.host import heap, script, streams
+from gradtrace.host.limits import Limits
 from gradtrace.host.shadowed_modules import ShadowedModules
 from gradtrace.model.finding import Ended
-from gradtrace.renderers.output import Out
 from gradtrace.source.base_directory import relative_to
 
 #: of all that gradtrace writes, beside text
@@ -48,6 +49,15 @@ class Options:
         """Where the project's settings are looked for, and above it."""
         return Path.cwd() if self.module is not None or not self.words else Path(self.words[0]).absolute()
 
+    def check_places(self, *paths: Path | None) -> None:
+        """Raises `OutputError` where writing to one of these would overwrite the script or document that is named."""
+        if self.module is not None or not self.words:
+            return
+        for path in paths:
+            with suppress(OSError):  # what is not there is not overwritten
+                if path is not None and os.path.samefile(path, self.words[0]):
+                    raise OutputError(f"{path} is what is to be read, and would be overwritten; name another file")
+
     def load(self) -> script.Program:
         if self.module is not None:
             return script.load(self.module, self.words, module=True)
@@ -56,49 +66,61 @@ class Options:
         return script.load(self.words[0], self.words[1:])
 
 
-def reported(
-    program: script.Program,
-    watching: AbstractContextManager[object],
-    finish: Callable[[Ended], int],
-    on_error: Callable[[BaseException], None] = lambda error: None,
-) -> int:
-    """Runs the script and has `finish` report it, from where the command began; returns the exit code."""
-    begun = os.getcwd()
-    shadowed = ShadowedModules(program.path_entry)
+class Watching(AbstractContextManager[object], Protocol):
+    """What watches the script: entered just around its code."""
 
-    def report(ended: Ended) -> int:
-        with shadowed.away(), relative_to(begun), heap.uncollected():
-            return finish(ended)
+    @property
+    def backward_calls(self) -> int: ...
 
-    def report_by_itself(ended: Ended) -> int:
-        """After `os._exit`: nobody above sees an error then."""
+    def crashed(self, error: BaseException) -> None: ...
+
+
+class WatchedRun:
+    """One run of a script, from its start to its report; `finish` makes the report and returns the exit code."""
+
+    def __init__(self, program: script.Program, watch: Watching, finish: Callable[[Ended], int]) -> None:
+        self._program = program
+        self._watch = watch
+        self._finish = finish
+        self._began_in = os.getcwd()
+        self._shadowed = ShadowedModules(program.path_entry)
+
+    def run(self, seconds: float | None = None) -> int:
+        """Runs the script, for so many seconds at most, and reports it; returns the exit code."""
+        _warn_of_own_name(self._program.path_entry)
+        with Limits(seconds) as self._limits:
+            ended = self._program.run(self._watching(), self._report_before_leaving, self._script_failed, self._used)
+            return self._report(ended)
+
+    @contextmanager
+    def _watching(self) -> Iterator[None]:
+        with self._watch, self._limits.script_runs():
+            yield
+
+    def _script_failed(self, error: BaseException) -> None:
+        self._limits.script_ended()
+        self._watch.crashed(error)
+
+    def _used(self) -> bool:
+        return self._watch.backward_calls > 0
+
+    def _report(self, ended: Ended) -> int:
+        with self._shadowed.away(), relative_to(self._began_in), heap.uncollected():
+            return self._finish(ended)
+
+    def _report_before_leaving(self, ended: Ended) -> int:
+        """After `os._exit` and its like: no caller sees an error then."""
+        self._limits.script_ended()
         try:
-            return report(ended)
+            return self._report(ended)
         except GradtraceError as error:
             streams.tell(str(error))
             return ExitCode.ERROR
 
-    return report(program.run(watching, report_by_itself, on_error))
 
-
-def rules(name: str | None, kind: str, color: bool | None) -> int:
-    """Tells about all rules, or prints the manual of one; returns the exit code."""
-    from gradtrace.renderers.findings import rules
-    from gradtrace.rules import manuals
-
-    if kind not in ("text", "json"):
-        raise no_such("format of rules", kind, ("text", "json"))
-    found = [manual for manual in manuals() if name in (None, manual.rule)]
-    if not found:
-        raise no_such("rule", str(name), (manual.rule for manual in manuals()))
-    out = Out(None, color)
-    if kind == "json":
-        out.write(rules.document(found))
-    elif name is None:
-        out.write(out.paper.printed(lambda console: rules.listing(found, console)))
-    else:
-        out.write(out.paper.printed(lambda console: rules.manual(found[0], console)))
-    return ExitCode.OK
+def _warn_of_own_name(directory: str | None) -> None:
+    if directory is not None and os.path.isfile(os.path.join(directory, "gradtrace.py")):
+        streams.tell("the script's own gradtrace.py cannot be imported under gradtrace; rename it")
 
 
 def by_ending(path: Path | None, command: str, default: str, known: Sequence[str]) -> str:

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from gradtrace.commands.run import Options, by_ending, reported
+from gradtrace.commands.run import Options, WatchedRun, by_ending
 from gradtrace.errors import DocumentError, ExitCode, UsageError, no_such
 from gradtrace.graphs import document, fold, paths
 from gradtrace.host import heap, streams
-from gradtrace.host.limits import limited
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
 from gradtrace.renderers.output import Out
@@ -20,7 +19,7 @@ SHOW_FORMATS = ("text", "json")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class GraphOptions:
     """Which graphs."""
 
     to_end: bool = False
@@ -60,7 +59,7 @@ class Folding:
         return [fold.folded(graph, self.depth, self.open) for graph in graphs]
 
 
-def show(options: Options, wanted: Wanted, folding: Folding, saved: bool = False) -> int:
+def show(options: Options, wanted: GraphOptions, folding: Folding, saved: bool = False) -> int:
     """Prints the graphs as trees, or writes them as JSON; returns the exit code. `saved`: with the memory they keep."""
     kind = options.format or by_ending(options.output, "show", "text", SHOW_FORMATS)
     if kind not in SHOW_FORMATS:
@@ -77,7 +76,7 @@ def show(options: Options, wanted: Wanted, folding: Folding, saved: bool = False
     return _picture(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
 
 
-def dot(options: Options, wanted: Wanted, folding: Folding, forward: bool) -> int:
+def dot(options: Options, wanted: GraphOptions, folding: Folding, forward: bool) -> int:
     """Writes the graphs as DOT, or draws them; returns the exit code."""
     from gradtrace.renderers.graph import dot, html
 
@@ -111,7 +110,8 @@ def dot(options: Options, wanted: Wanted, folding: Folding, forward: bool) -> in
 _Draw: TypeAlias = Callable[[Sequence[Graph], "Out", str], "str | None"]
 
 
-def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
+def _picture(options: Options, wanted: GraphOptions, out: Out, draw: _Draw) -> int:
+    options.check_places(options.output)
     if options.module is None and options.words and options.words[0].endswith(".json"):
         graphs = _read_back(options, wanted)
         out.write(draw(wanted.of(graphs), out, ""))
@@ -145,10 +145,10 @@ def _picture(options: Options, wanted: Wanted, out: Out, draw: _Draw) -> int:
         out.write(draw(wanted.of(graphs), out, TORCH_VERSION))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
-    return reported(program, limited(watch, options.timeout), finish)
+    return WatchedRun(program, watch, finish).run(options.timeout)
 
 
-def _read_back(options: Options, wanted: Wanted) -> Sequence[Graph]:
+def _read_back(options: Options, wanted: GraphOptions) -> Sequence[Graph]:
     name = options.words[0]
     asked = {
         "--steps": options.steps,

@@ -41,6 +41,7 @@ from pathlib import PurePath
 from typing import Any
 
 from gradtrace.errors import DocumentError
+from gradtrace.escapes import whole_characters
 from gradtrace.model.graph import Box, Gradient, Graph, Kind, Node, Saved, TensorFact
 from gradtrace.model.schema import DamagedError, Reader, checked_site, parsed
 from gradtrace.model.site import Site, Stack
@@ -80,7 +81,7 @@ def _lines(document: Mapping[str, Any]) -> str:
             return "[" + inner + f",{inner}".join(shown(one, nested) for one in value) + inner[:-1] + "]"
         return json.dumps(value)
 
-    return shown(document, 0) + "\n"
+    return whole_characters(shown(document, 0)) + "\n"
 
 
 class _Sites:
@@ -164,7 +165,7 @@ def read(text: str, name: str) -> tuple[Graph, ...]:
     """
     document = _document(text, name)
     try:
-        return _Document(document).graphs()
+        return _GraphDocument(document).graphs()
     except DamagedError as error:
         raise DocumentError(f"{name} is damaged: {error}; write it again") from None
 
@@ -181,7 +182,7 @@ def _document(text: str, name: str) -> dict[str, Any]:
     return document
 
 
-class _Document:
+class _GraphDocument:
     """The graphs of one document. Sites come first: stacks name them by number."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 
+from gradtrace.host.descriptors import Descriptor
+
 #: seconds until the line comes up, and between two drawings
 _AFTER, _EVERY = 1.0, 0.2
 _SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[2K"
@@ -40,14 +42,13 @@ class Progress:
             return
         if self._rows:
             self._write(f"{_SAVE}\x1b[r\x1b[{self._rows};1H{_ERASE}{_RESTORE}")
-        with suppress(OSError):
-            os.close(self._terminal)
+        self._terminal.close()
         self._terminal, self._due = None, float("inf")
 
     def _draw(self, seconds: float) -> None:
         assert self._terminal is not None
         try:
-            columns, rows = os.get_terminal_size(self._terminal)
+            columns, rows = os.get_terminal_size(self._terminal.number)
         except OSError:
             return
         if rows < 3:
@@ -62,16 +63,17 @@ class Progress:
 
     def _write(self, text: str) -> None:
         assert self._terminal is not None
-        with suppress(OSError):
-            os.write(self._terminal, text.encode())
+        if self._terminal.is_ours:
+            with suppress(OSError):
+                os.write(self._terminal.number, text.encode())
 
 
-def _terminal(stderr: int) -> int | None:
+def _terminal(stderr: int) -> Descriptor | None:
     """A copy of the descriptor, where it leads to a terminal that knows rows."""
     if os.environ.get("TERM", "dumb") in ("dumb", "unknown"):
         return None
     with suppress(OSError):
-        return os.dup(stderr) if os.isatty(stderr) else None
+        return Descriptor(os.dup(stderr)) if os.isatty(stderr) else None
     return None
 
 

@@ -19,16 +19,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader
-from importlib.util import decode_source, find_spec
+from importlib.machinery import BuiltinImporter, ModuleSpec, PathFinder, SourceFileLoader, SourcelessFileLoader
+from importlib.util import MAGIC_NUMBER, decode_source, find_spec
 from pkgutil import get_importer
 from traceback import format_exception_only
 from types import CodeType, ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 from gradtrace.errors import GradtraceError, ScriptError
 from gradtrace.host import heap
-from gradtrace.host.streams import flush
+from gradtrace.host.leaving import Leaving
+from gradtrace.host.recursion import own_limit
 from gradtrace.host.tracebacks import chain, hide_our_frames
 from gradtrace.model.finding import Ended
 
@@ -63,13 +64,15 @@ class Program:
         watching: AbstractContextManager[object],
         at_exit: Callable[[Ended], int],
         on_error: Callable[[BaseException], None] = lambda error: None,
+        used: Callable[[], bool] = lambda: False,
     ) -> Ended:
-        """Runs the script; `watching` is entered just around its code, and `on_error` told, within it, of the exception
-        by which it ends.
+        """Runs the script; `watching` is entered just around its code, and `on_error` called, within it, with the
+        exception by which it ends.
 
-        `os._exit` in this process first calls `at_exit` and then leaves with the status that it returns. In a child
-        that the script forked, this does not return: it raises `SystemExit` with the child's status, so that the child
-        ends as under python and without a report.
+        `os._exit` in this process first calls `at_exit` and then leaves with the status that it returns; `os.exec*`
+        calls it where the new program is not watched, or where the run was `used`: has shown something. In a child that
+        the script forked, this does not return: it raises `SystemExit` with the child's status, so that the child ends
+        as under python and without a report.
 
         `sys.argv`, `sys.path` and `__main__` stay the script's afterwards: its threads and atexit handlers still run,
         and what they pickle is looked up in `__main__`. A further run in this process replaces them by its own.
@@ -78,9 +81,10 @@ class Program:
         """
         process = os.getpid()
         main = self._enter()
-        with _exit_announced(at_exit):
+        with Leaving(at_exit, self.argv, used).announced():
             with watching, heap.frozen():
-                error = self._attempt(main)
+                with own_limit():
+                    error = self._attempt(main)
                 if error is not None:
                     on_error(error)
             ended = Ended("finished") if error is None else _ended_by(error)
@@ -114,6 +118,8 @@ def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:
 
     Raises `ScriptError` where there is nothing that python could run.
     """
+    if not what or "\0" in what:
+        raise ScriptError(f"{what!r} is not the name of a script; name one, as in train.py")
     try:
         if module:
             return _load_module(what, arguments)
@@ -140,7 +146,10 @@ def _load_file(path: str, arguments: Sequence[str]) -> Program:
     with open(path, "rb") as file:
         source = file.read()
     filename = _absolute(path)
-    prepare = _from_source(source, filename, SourceFileLoader("__main__", filename))
+    if source.startswith(MAGIC_NUMBER):
+        prepare: Callable[[ModuleType], CodeType] = partial(_prepare_compiled, filename=filename)
+    else:
+        prepare = _from_source(source, filename, SourceFileLoader("__main__", filename))
     # a link's neighbours are found beside its target
     roots = os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))
     return Program(path, roots, (path, *arguments), _unless_safe(roots[1]), prepare)
@@ -236,6 +245,18 @@ def _take_place(main: ModuleType, spec: ModuleSpec) -> CodeType:
     return code
 
 
+def _prepare_compiled(main: ModuleType, filename: str) -> CodeType:
+    """For a .pyc file, which names the source that it was made from."""
+    loader = SourcelessFileLoader("__main__", filename)
+    try:
+        code = loader.get_code("__main__")
+    except (ImportError, EOFError, ValueError) as error:
+        raise ScriptError(f"cannot run {filename}: {error}; name the .py file") from error
+    assert code is not None
+    vars(main).update(__file__=filename, __cached__=None, __loader__=loader)
+    return code
+
+
 def _from_source(source: bytes, filename: str, loader: object) -> Callable[[ModuleType], CodeType]:
     with _must_parse(filename):
         code = compile(source, filename, "exec", dont_inherit=True)
@@ -264,7 +285,7 @@ def _must_parse(filename: str) -> Iterator[None]:
         raise ScriptError(_syntax_message(error, filename)) from error
     except (ValueError, MemoryError, RecursionError) as error:
         reason = str(error) or "it is nested too deeply"
-        raise ScriptError(f"{filename} is not Python that can be compiled: {reason}; mend it first") from error
+        raise ScriptError(f"{filename} is not Python that can be compiled: {reason}; fix it first") from error
 
 
 def _syntax_message(error: SyntaxError, filename: str) -> str:
@@ -274,7 +295,7 @@ def _syntax_message(error: SyntaxError, filename: str) -> str:
     text = (error.text or "").strip()
     if len(text) > 80:
         text = f"{text[:80]}…"
-    return f"{place} is not Python: {error.msg}{f': `{text}`' if text else ''}; mend it first"
+    return f"{place} is not Python: {error.msg}{f': `{text}`' if text else ''}; fix it first"
 
 
 def _absolute(path: str) -> str:
@@ -291,29 +312,8 @@ def _put_first(path_entry: str | None) -> None:
     sys.path[: 0 if _SAFE_PATH else 1] = [] if path_entry is None else [path_entry]
 
 
-@contextmanager
-def _exit_announced(at_exit: Callable[[Ended], int]) -> Iterator[None]:
-    """Calls `at_exit` before `os._exit` ends this process; forked children just leave."""
-    leave, process = os._exit, os.getpid()
-
-    def announce(status: int) -> NoReturn:
-        try:
-            if os.getpid() == process:
-                os._exit = leave
-                status = at_exit(Ended("exit", status & 0xFF))
-                flush(sys.stdout, sys.stderr)
-        finally:
-            leave(status)
-
-    os._exit = announce
-    try:
-        yield
-    finally:
-        os._exit = leave
-
-
 def _ended_by(error: BaseException) -> Ended:
-    """What python would make of an exception that nobody caught."""
+    """What python would make of an uncaught exception."""
     hide_our_frames(error)
     if any(isinstance(link, StopRun) for link in chain(error)):
         return Ended("stopped")
@@ -338,12 +338,16 @@ def _exit_status(error: SystemExit) -> int:
 
 
 def _print_uncaught(error: BaseException) -> int:
-    """Lets `sys.excepthook` speak, which may be the script's own; returns the exit status."""
+    """Calls `sys.excepthook`, which may be the script's own; returns the exit status."""
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
     if sys.version_info >= (3, 12):
         sys.last_exc = error
+    hook = getattr(sys, "excepthook", None)
+    if hook is None:  # the script deleted it
+        sys.stderr.write("sys.excepthook is missing\n")
+        hook = sys.__excepthook__
     try:
-        sys.excepthook(type(error), error, error.__traceback__)
+        hook(type(error), error, error.__traceback__)
     except SystemExit as leaving:
         return _exit_status(leaving)
     except BaseException as failure:  # noqa: BLE001 - python survives any failure of the hook

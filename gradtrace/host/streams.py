@@ -13,28 +13,52 @@ from pathlib import Path
 from typing import TextIO
 
 from gradtrace.errors import OutputError
+from gradtrace.escapes import one_line
+from gradtrace.host.descriptors import Descriptor
 
 
-def claim_stdout() -> TextIO:
+class KeptStdout:
+    """A stdout of our own for later: scripts close theirs, put another in its place, or open files under its number."""
+
+    def __init__(self, encoding: str) -> None:
+        self.encoding = encoding
+        self._descriptor = Descriptor(_duplicate(1))
+        self._stream = _writer(self._descriptor.number, encoding)
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
+
+    def deliver(self, text: str) -> None:
+        """Writes the text, to stderr where the script took the copy away. Raises `OutputError`."""
+        if self._descriptor.is_ours:
+            deliver(text, self._stream)
+        else:
+            deliver(text, _writer(1 if self._descriptor.leads_here(1) else 2, self.encoding))
+
+
+def keep_stdout() -> KeptStdout | None:
+    """None where it is closed."""
+    stdout = sys.__stdout__
+    return None if stdout is None else KeptStdout(stdout.encoding)
+
+
+def claim_stdout() -> KeptStdout:
     """Gives stdout to the caller alone and leads what anyone else writes there to stderr, until the process ends.
 
     There is no way back on purpose: threads, children and atexit handlers print after the script's last line. Where
     stdout is closed, the document goes nowhere, as prints would.
     """
     flush(sys.stdout, sys.__stdout__)
-    document = _duplicate(1)
+    document = KeptStdout("utf-8")
     stderr = _duplicate(2)
     os.dup2(stderr, 1)
     os.close(stderr)
-    return open(document, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    return document
 
 
-def keep_stdout() -> TextIO | None:
-    """A stdout of our own for later: scripts close theirs or put another in its place. None where it is closed."""
-    stdout = sys.__stdout__
-    if stdout is None:
-        return None
-    return open(_duplicate(1), "w", encoding=stdout.encoding, errors="backslashreplace", closefd=False)
+def _writer(descriptor: int, encoding: str) -> TextIO:
+    return open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)
 
 
 def tell(message: str) -> None:
@@ -42,7 +66,7 @@ def tell(message: str) -> None:
     flush(sys.stderr)
     if sys.__stderr__ is not None:
         with suppress(OSError):
-            os.write(2, f"gradtrace: {message}{os.linesep}".encode(errors="backslashreplace"))
+            os.write(2, f"gradtrace: {one_line(message)}{os.linesep}".encode(errors="backslashreplace"))
 
 
 def flush(*streams: TextIO | None) -> None:
@@ -65,7 +89,7 @@ def deliver(text: str, stream: TextIO) -> None:
 
 
 def put_file(path: Path, content: bytes) -> None:
-    """Writes beside and renames, so that nobody meets half a file; what is no ordinary file is written to directly."""
+    """Writes beside and renames, so that no reader meets half a file; what is no regular file is written to directly."""
     try:
         target = path.resolve() if path.is_file() else path
         if target.exists() and not target.is_file():

@@ -102,7 +102,7 @@ def _lack(wanted: int, seen: int, noun: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Unjudged:
-    """A rule that could not judge, and why: "no optimizer step was seen"."""
+    """A rule that lacked data, and which: "no optimizer step was seen"."""
 
     rule: str
     why: str

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TextIO
 
 from gradtrace.errors import OutputError
 from gradtrace.host import streams
 from gradtrace.renderers.paper import Paper
+
+_PROGRAMS = {".py", ".pyw", ".pyi", ".pyc", ".ipynb", ".so", ".pyd"}
 
 
 class Out:
@@ -22,7 +23,7 @@ class Out:
         self._path = path.absolute() if path else None
         if self._path is not None:
             must_be_writable(self._path)
-        self._stream: TextIO | None = None
+        self._stream: streams.KeptStdout | None = None
         if self._path is None:
             self._stream = streams.claim_stdout() if claim else streams.keep_stdout()
         self.paper = self._paper(color, detail)
@@ -44,10 +45,12 @@ class Out:
             streams.put_file(self._path, text.encode(errors="backslashreplace"))
         elif self._stream is not None:
             streams.flush(sys.stdout, sys.__stdout__)
-            streams.deliver(text, self._stream)
+            self._stream.deliver(text)
 
 
 def must_be_writable(path: Path) -> None:
-    """Said before the run, not after an hour."""
+    """Said before the run, not after an hour. A Python file is never overwritten: it is likely one of the program's."""
+    if path.suffix.lower() in _PROGRAMS and path.exists():
+        raise OutputError(f"{path} is a program, which would be overwritten; name another file")
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise OutputError(f"cannot write {path}: name a file in a directory that exists and is writable")

@@ -6,7 +6,10 @@ import io
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
+
+from gradtrace.escapes import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Paper:
             legacy_windows=False,
             force_jupyter=False,
         )
+        console.push_render_hook(_Visible())
         draw(console)
         return file.getvalue()
 
@@ -41,9 +45,26 @@ def as_html(draw: Callable[[Console], None], width: int = 110) -> str:
         file=io.StringIO(), record=True, force_terminal=True, color_system="truecolor", width=width, highlight=False,
         legacy_windows=False, force_jupyter=False,
     )  # fmt: skip
+    console.push_render_hook(_Visible())
     draw(console)
     shape = '<pre style="line-height:1.3;overflow-x:auto;white-space:pre">{code}</pre>'
     return console.export_html(inline_styles=True, code_format=shape)
+
+
+class _Visible(RenderHook):
+    """Spells out what a terminal would obey in all that is printed: names come from the user's program and from files."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_VisibleRenderable(one) for one in renderables]
+
+
+class _VisibleRenderable:
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 class _Encoded(io.StringIO):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
 
+from gradtrace.escapes import one_line
 from gradtrace.graphs import memory
 from gradtrace.graphs.memory import size as size
 from gradtrace.model.graph import Box, Edge, Gradient, Graph, Kind, Node, Saved, SavedState, TensorFact
@@ -289,8 +290,8 @@ def _at(nodes: Iterable[Node], main: str | None, most: int = 5) -> str:
 
 
 def printable(text: str) -> str:
-    """Control characters as escapes, so that no name can move the cursor or break a line."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    """The text on one line, with everything spelled out that a terminal would obey."""
+    return one_line(text)
 
 
 def elide_head(path: str, most: int) -> str:

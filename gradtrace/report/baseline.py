@@ -6,20 +6,32 @@ still known when lines are added above it. One entry stands for one finding.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import NamedTuple
 
 from gradtrace.errors import DocumentError
+from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding, Silenced
+from gradtrace.model.schema import DamagedError, Reader, parsed
 from gradtrace.source import syntax
 
-Entry: TypeAlias = tuple[str, ...]
-_FIELDS = ("rule", "path", "function", "source")
 _FORMAT = {"format": "gradtrace.baseline", "version": 1}
+
+
+class Entry(NamedTuple):
+    """What a finding is known by."""
+
+    rule: str
+    path: str
+    function: str
+    source: str
+
+
+class _BaselineFile(NamedTuple):
+    findings: tuple[Entry, ...]
 
 
 class Baseline:
@@ -33,16 +45,19 @@ class Baseline:
     def read(cls, path: Path) -> Baseline:
         """Raises `DocumentError` where the file cannot be read or is no baseline."""
         try:
-            document: Any = json.loads(path.read_text(encoding="utf-8"))
-            if {key: document.get(key) for key in _FORMAT} != _FORMAT:
-                raise ValueError
-            return cls(path, [tuple(str(row[field]) for field in _FIELDS) for row in document["findings"]])
+            text = path.read_text(encoding="utf-8")
+            document = parsed(text)
+            if not isinstance(document, dict) or any(document.get(key) != value for key, value in _FORMAT.items()):
+                raise DocumentError(f"{path} is not a gradtrace baseline; write one with --write-baseline")
+            return cls(path, Reader().read(_BaselineFile, document).findings)
         except OSError as error:
             raise DocumentError(
                 f"cannot read the baseline {path}: {error.strerror}; make it with --write-baseline"
             ) from error
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise DocumentError(f"{path} is no baseline of gradtrace; make it anew with --write-baseline") from error
+        except UnicodeDecodeError as error:
+            raise DocumentError(f"{path} is damaged: it is not text; write it again with --write-baseline") from error
+        except DamagedError as error:
+            raise DocumentError(f"{path} is damaged: {error}; write it again with --write-baseline") from None
 
     def apply(self, findings: Iterable[Finding]) -> tuple[list[Finding], list[Silenced]]:
         """The findings that are new, and those that are known."""
@@ -58,8 +73,8 @@ class Baseline:
 
     def document(self, findings: Sequence[Finding]) -> str:
         """The file in which these findings are known."""
-        rows = [dict(zip(_FIELDS, entry, strict=True)) for entry in sorted(map(self._entry, findings))]
-        return json.dumps({**_FORMAT, "findings": rows}, indent=2) + "\n"
+        rows = [entry._asdict() for entry in sorted(map(self._entry, findings))]
+        return ascii_json({**_FORMAT, "findings": rows}, indent=2) + "\n"
 
     def _entry(self, finding: Finding) -> Entry:
         site = finding.site
@@ -67,4 +82,4 @@ class Baseline:
         if os.path.isabs(path):
             path = Path(os.path.relpath(path, self._directory)).as_posix()
         text = " ".join(syntax.line_text(site.path, site.line).split())
-        return finding.rule, path, site.function, text
+        return Entry(finding.rule, path, site.function, text)

@@ -21,10 +21,11 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import IO, Any, NoReturn, get_args
+from typing import Any, NoReturn, get_args
 
 from gradtrace import __version__
 from gradtrace.errors import DocumentError, OutputError
+from gradtrace.host.descriptors import Descriptor
 from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Ended
 from gradtrace.model.schema import DamagedError, Reader, parsed
@@ -53,18 +54,22 @@ class Recorder:
     """Writes one run. A disk that is full ends the recording, not the run: `close` then raises `OutputError`."""
 
     def __init__(self, path: Path, script: str, torch: str) -> None:
-        self._path = path
+        self._path, self._place = path, path.absolute()
         self._numbers: dict[Stack, int] = {}
         self._texts: set[str] = set()
         self._failed: OSError | None = None
         try:
-            self._file: IO[str] = path.open("w", encoding="utf-8")
+            self._open(os.O_TRUNC)
         except OSError as error:
             self._fail(error)
         self._line(
             {"format": FORMAT, "version": VERSION, "gradtrace": __version__, "torch": torch, "script": script}
             | {"directory": os.getcwd()}
         )
+
+    def _open(self, mode: int) -> None:
+        self._descriptor = Descriptor(os.open(self._place, os.O_WRONLY | os.O_CREAT | mode, 0o666))
+        self._file = open(self._descriptor.number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - for the whole run
 
     def see(self, event: Event) -> None:
         """Writes the event out."""
@@ -80,12 +85,14 @@ class Recorder:
         self._line({"end": self._plain(run.ended), "remarks": list(run.remarks), "files": list(run.files)})
         if self._failed is not None:
             self._fail(self._failed)
-        self._file.close()
+        self._descriptor.close()
 
     def _line(self, plain: dict[str, Any]) -> None:
         if self._failed is not None:
             return
         try:
+            if not self._descriptor.is_ours:  # the script closed it
+                self._open(os.O_APPEND)
             self._file.write(json.dumps(plain, separators=(",", ":")) + "\n")
             self._file.flush()
         except OSError as error:

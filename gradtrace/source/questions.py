@@ -132,7 +132,7 @@ def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
     return [line for function, line, guard in guarded if function is here and guard > site.line]
 
 
-@lru_cache(maxsize=256)
+@texts.cached(256)
 def _guarded_calls(path: str, names: tuple[str, ...]) -> list[tuple[ast.AST | None, int, int]]:
     """The calls under an `if` of one of `names`, or of a function of the file that calls one: the function that each
     stands in, its line, and the line of the `if`."""
@@ -162,7 +162,7 @@ def changes(path: str, expression: ast.expr) -> bool:
     return len(written) > 1 or any(ancestor(path, node, LOOPS) is not None for node in written)
 
 
-@lru_cache(maxsize=4096)
+@texts.cached(4096)
 def call_of(path: str, method: str) -> int | None:
     """The first line on which a method of this name is called."""
     index = index_of(path)
@@ -170,7 +170,7 @@ def call_of(path: str, method: str) -> int | None:
     return min((node.lineno for node in calls if called(node) == method), default=None)
 
 
-@lru_cache(maxsize=4096)
+@texts.cached(4096)
 def uncalled(path: str, method: str) -> int | None:
     """The first line that names a method and forgets to call it: `optimizer.zero_grad`."""
     index = index_of(path)
@@ -178,7 +178,7 @@ def uncalled(path: str, method: str) -> int | None:
     return min((node.lineno for node in found if getattr(node.value, "attr", None) == method), default=None)
 
 
-@lru_cache(maxsize=4096)
+@texts.cached(4096)
 def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
     """The line of the only `return` of the function defined on `line` (or decorated there), and the expressions that it
     returns."""

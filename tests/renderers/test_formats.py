@@ -131,8 +131,8 @@ class TestSarif:
             (one["level"], one["message"]["text"], one.get("associatedRule", {}).get("id"))
             for one in invocation["toolExecutionNotifications"]
         ] == [
-            ("note", "late-clip could not judge: no optimizer step was seen", "late-clip"),
-            ("note", "leaked-grad could not judge: no optimizer step was seen", "leaked-grad"),
+            ("note", "late-clip lacked data: no optimizer step was seen", "late-clip"),
+            ("note", "leaked-grad lacked data: no optimizer step was seen", "leaked-grad"),
             ("warning", "a remark", None),
             ("error", "the script failed: ValueError: mine", None),
         ]
@@ -211,7 +211,7 @@ class TestGithub:
             ("warning", {"title": "gradtrace"}, "a remark"),
             (
                 "notice",
-                {"title": "gradtrace: rules that could not judge"},
+                {"title": "gradtrace: rules that lacked data"},
                 "no optimizer step was seen: late-clip, leaked-grad",
             ),
         ]
@@ -284,7 +284,7 @@ def test_all_at_once_from_the_command_line(gradtrace: Runner) -> None:
     assert done.status == 1
     assert [line.split("::")[1].split(",")[0] for line in done.out.splitlines()[1:]] == [
         "error file=sub/train.py",
-        "notice title=gradtrace%3A rules that could not judge",
+        "notice title=gradtrace%3A rules that lacked data",
     ]
     document = json.loads((gradtrace.directory / "sub" / "a.sarif").read_text())
     assert validator().is_valid(document)

@@ -75,6 +75,25 @@ class TestOutline:
                 room = inside[room]
 
 
+class TestSize:
+    def test_a_large_graph_is_folded_for_good(self) -> None:
+        page = html.page([fold.fitted(layers(4000), lambda one: len(one.nodes), html.PAGE)])
+        (graph,) = data(page)["graphs"]
+        assert len(page) < 5_000_000
+        assert 0 < len(graph["nodes"]) <= html.PAGE
+        assert graph["rooms"] == []
+        assert graph["header"][-1].startswith("too large to be opened here: ")
+
+    def test_one_that_is_large_even_when_folded_is_left_out(self) -> None:
+        page = html.page([layers(3), layers(9000), layers(3)])
+        first, large, last = data(page)["graphs"]
+        assert len(page) < 5_000_000
+        assert first["rooms"]
+        assert last["rooms"]
+        assert large["nodes"] == []
+        assert large["header"][-1].startswith("left out, since it is too large for a page")
+
+
 class TestPage:
     def test_is_one_file_that_asks_for_nothing(self) -> None:
         page = html.page([layers(3)])

@@ -214,16 +214,28 @@ def test_carets_stand_below_what_they_mean(script: Path, line: str, meant: str) 
 @pytest.mark.parametrize(
     ("site", "meant"),
     [
-        ({}, "f"),
+        ({}, "f(a,  # more"),
         ({"column": 4}, "f"),
         ({"column": 4, "end_line": 2, "end_column": 1}, "f(a,  # more"),
-        ({"column": 999, "end_line": 1, "end_column": 1005}, "f"),
+        ({"column": 999, "end_line": 1, "end_column": 1005}, "f(a,  # more"),
         ({"column": 6, "end_line": 1, "end_column": 999}, "a,  # more"),
         ({"column": 6, "end_line": 1, "end_column": 2}, "a"),
     ],
 )
 def test_carets_where_columns_are_unknown_or_odd(script: Path, site: dict[str, int], meant: str) -> None:
     assert marked(source(script, "    f(a,  # more", **site)) == meant
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("loss.backward()  # each time", "loss.backward()"),
+        ("if True: pass  # so", "pass"),
+        ("for x in data:", "for x in data:"),
+    ],
+)
+def test_a_statement_is_underlined_where_no_column_is_known(script: Path, line: str, meant: str) -> None:
+    assert marked(source(script, line)) == meant
 
 
 @pytest.mark.parametrize("place", [0, 5, 60, 100, 400, 994])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gradtrace.errors import ExitCode
+from gradtrace.escapes import one_line, visible
 from gradtrace.model.finding import Finding, Level, Report
 from gradtrace.renderers.findings.summary import unjudged, verdict
 from gradtrace.renderers.paper import Paper
@@ -40,7 +41,7 @@ def _commands(report: Report, level: Level) -> Iterator[str]:
         for remark in report.remarks:
             yield _command(level, remark, title="gradtrace")
     if level is Level.NOTE and report.unjudged:
-        yield _command(level, "\n".join(unjudged(report)), title="gradtrace: rules that could not judge")
+        yield _command(level, "\n".join(unjudged(report)), title="gradtrace: rules that lacked data")
 
 
 def _annotation(finding: Finding, root: str | None) -> str:
@@ -60,8 +61,8 @@ def _annotation(finding: Finding, root: str | None) -> str:
 
 
 def _command(level: Level, body: str, **properties: object) -> str:
-    given = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{_COMMANDS[level]} {given}::{_data(body)}"
+    given = ",".join(f"{name}={_property(one_line(str(value)))}" for name, value in properties.items())
+    return f"::{_COMMANDS[level]} {given}::{_data(visible(body))}"
 
 
 def _data(text: str) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from gradtrace.errors import ExitCode
+from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding, Report
 from gradtrace.model.site import Site
 from gradtrace.renderers.paper import Paper
@@ -42,7 +42,7 @@ def render(report: Report, paper: Paper) -> str:
         "unjudged": [{"rule": one.rule, "why": one.why} for one in report.unjudged],
         "remarks": list(report.remarks),
     }
-    return json.dumps(document, indent=2) + "\n"
+    return ascii_json(document, indent=2) + "\n"
 
 
 def _finding(finding: Finding, root: str | None) -> dict[str, Any]:

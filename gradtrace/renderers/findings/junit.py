@@ -1,24 +1,21 @@
 """Writes what `check` found as JUnit XML: a test case for each finding, and one for each rule that found nothing.
 
-A finding below the level that fails is a passed case with its text as output; a rule that could not judge is skipped.
+A finding below the level that fails is a passed case with its text as output; a rule that lacked data is skipped.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from gradtrace.errors import ExitCode
+from gradtrace.escapes import visible
 from gradtrace.model.finding import Finding, Report
 from gradtrace.renderers.findings.summary import verdict
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
-
-#: what XML 1.0 cannot carry, even escaped
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(report: Report, paper: Paper) -> str:
@@ -69,4 +66,4 @@ def _element(tag: str, text: str = "", **attributes: str) -> Element:
 
 
 def _clean(text: str) -> str:
-    return _FORBIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return visible(text)

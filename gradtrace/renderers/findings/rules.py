@@ -5,13 +5,13 @@ stale-grad   error   A step uses gradients that an earlier step has used already
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from rich.console import Console
 from rich.text import Text
 
+from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Level
 from gradtrace.model.manual import Manual
 
@@ -24,7 +24,7 @@ _CODE = r"`[^`\n]+`"
 def document(manuals: Sequence[Manual]) -> str:
     """The manuals as one JSON document, in ASCII."""
     rows = [{**asdict(manual), "level": str(manual.level), "silence": manual.silence[0][0]} for manual in manuals]
-    return json.dumps({"format": "gradtrace.rules", "version": 1, "rules": rows}, indent=2) + "\n"
+    return ascii_json({"format": "gradtrace.rules", "version": 1, "rules": rows}, indent=2) + "\n"
 
 
 def listing(manuals: Sequence[Manual], console: Console) -> None:

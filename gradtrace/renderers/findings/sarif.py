@@ -7,7 +7,6 @@ mended, and open them anew later.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from urllib.parse import quote
 
 from gradtrace import __version__
 from gradtrace.errors import ExitCode
+from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding, Report, Silenced
 from gradtrace.model.manual import Manual
 from gradtrace.model.site import Site
@@ -41,7 +41,7 @@ def render(report: Report, paper: Paper) -> str:
         "invocations": [_invocation(report)],
         "results": list(_results(report)),
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+    return ascii_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
 def _rule(manual: Manual) -> _Object:
@@ -60,7 +60,7 @@ def _rule(manual: Manual) -> _Object:
 
 def _invocation(report: Report) -> _Object:
     told: list[tuple[str | None, str, str]]
-    told = [(one.rule, "note", f"{one.rule} could not judge: {one.why}") for one in report.unjudged]
+    told = [(one.rule, "note", f"{one.rule} lacked data: {one.why}") for one in report.unjudged]
     told += [(None, "warning", remark) for remark in report.remarks]
     if report.exit_code == ExitCode.SCRIPT_FAILED:
         told.append((None, "error", f"the script failed: {report.ended.exception or report.ended.how}"))
@@ -112,7 +112,7 @@ def _artifact(path: str, report: Report) -> _Object:
     told = file(path, report.root)
     if os.path.isabs(told):
         return {"uri": Path(told).as_uri()}
-    return {"uri": quote(Path(told).as_posix()), "uriBaseId": _ROOT}
+    return {"uri": quote(os.fsencode(Path(told).as_posix())), "uriBaseId": _ROOT}
 
 
 def _region(site: Site) -> _Object:

@@ -1,4 +1,4 @@
-"""The result of a check in one line, and the rules that could not judge: the same words in every format."""
+"""The result of a check in one line, and the rules that lacked data: the same words in every format."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
     if report.exit_code == ExitCode.SCRIPT_FAILED and report.ended.how in ("interrupted", "killed"):
         found_so_far = found or "no gradient faults until then"
         return _ended(report.ended, dots), f": {found_so_far}; {run}, torch {report.torch}{_unjudged(report)}"
+    if report.exit_code == ExitCode.SCRIPT_FAILED and not report.backward_calls and not found:
+        return "the script failed before its first backward call", f": {_ended(report.ended, dots)}"
     if report.exit_code == ExitCode.SCRIPT_FAILED:
-        return "the script failed by itself", f": {found or 'no gradient faults until then'}; {end}"
+        return "the script failed for another reason", f": {found or 'no gradient faults until then'}; {end}"
     if report.exit_code == ExitCode.NOTHING_TO_CHECK:
         why = "no backward or autograd.grad call was seen"
         return "nothing to check", f": {why}; {_ended(report.ended, dots)}"
@@ -51,11 +53,13 @@ def _ended(ended: Ended, dots: str) -> str:
 
 def _unjudged(report: Report) -> str:
     number = len(report.unjudged)
-    return f"; {count(number, 'rule')} saw too little to judge" if number else ""
+    return f"; {count(number, 'rule')} lacked data (-v lists them)" if number else ""
 
 
 def unjudged(report: Report) -> list[str]:
-    """The rules that could not judge, by reason: `no optimizer step was seen: late-clip, leaked-grad`."""
+    """The rules that lacked data, by reason: `no optimizer step was seen: late-clip, leaked-grad`."""
+    if report.unjudged and not report.backward_calls:
+        return ["no backward call was seen: no rule had data"]
     by_reason: dict[str, list[str]] = {}
     for one in report.unjudged:
         by_reason.setdefault(one.why, []).append(one.rule)

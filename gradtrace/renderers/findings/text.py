@@ -17,7 +17,6 @@ is spelled out.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,20 +27,19 @@ from rich.console import Console
 from rich.text import Text
 
 from gradtrace.errors import ExitCode
+from gradtrace.escapes import visible
 from gradtrace.model.finding import Finding, Level, Report
 from gradtrace.model.site import Site
 from gradtrace.renderers.findings.summary import unjudged, verdict
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
-from gradtrace.source import texts
+from gradtrace.source import syntax, texts
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
 _FRAME = "bold blue"
 _CODE = r"`[^`\n]+`"
 _TAB = 4
 _NARROWEST = 24
-# control characters, what turns the direction of writing, and halves of characters
-_UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def render(report: Report, paper: Paper) -> str:
@@ -79,8 +77,7 @@ class _Page:
 
     def _plain(self, text: str) -> str:
         """The text with everything spelled out that the console could not show as it is."""
-        shown = _UNSHOWABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
-        return shown.encode(self._encoding, "backslashreplace").decode(self._encoding)
+        return visible(text).encode(self._encoding, "backslashreplace").decode(self._encoding)
 
     def line(self, *parts: tuple[str, str]) -> None:
         """One line of (text, style) pairs, neither wrapped nor cut."""
@@ -144,13 +141,13 @@ class _Page:
                 self._console.print(Text.assemble((bar, _FRAME), line), soft_wrap=True)
 
     def details(self, report: Report) -> None:
-        """What was silenced, and which rules could not judge."""
+        """What was silenced, and which rules lacked data."""
         for one in report.silenced:
             place = f"{file(one.finding.site.path, self._root)}:{one.finding.site.line}"
             why = f": {one.reason}" if one.reason else ""
             self.paragraph("silenced", "dim", f"{one.finding.rule} at {place} by a {one.how}{why}")
         for words in unjudged(report):
-            self.paragraph("not judged", "dim", words)
+            self.paragraph("lacked data", "dim", words)
         if report.settings:
             self.paragraph("settings", "dim", file(report.settings, self._root))
 
@@ -211,13 +208,23 @@ def _cells(line: str, plain: Callable[[str], str]) -> list[str]:
 
 
 def _span(site: Site, line: str) -> tuple[int, int]:
-    """The characters of the line that are meant; its first one where the interpreter did not tell."""
+    """The characters of the line that are meant; those of its statement where the interpreter did not tell."""
     first, end = site.column, site.end_column
     if first is None or first >= len(line):
-        first, end = len(line) - len(line.lstrip()), None
-    elif site.end_line is not None and site.end_line > site.line:
+        return _statement_span(site, line)
+    if site.end_line is not None and site.end_line > site.line:
         end = len(line)
     return first, min(max(end or 0, first + 1), len(line))
+
+
+def _statement_span(site: Site, line: str) -> tuple[int, int]:
+    found = syntax.statement(site.path, site.line)
+    first, end = len(line) - len(line.lstrip()), len(line)
+    if found is not None and found.lineno == site.line:
+        first = found.col_offset
+    if found is not None and found.end_lineno == site.line and found.end_col_offset is not None:
+        end = found.end_col_offset
+    return (first, end) if first < end <= len(line) else (0, len(line))
 
 
 def _window(edges: list[int], first: int, last: int, room: int, dots: int) -> tuple[int, int]:

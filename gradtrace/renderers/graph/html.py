@@ -13,6 +13,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from gradtrace.escapes import ascii_json
 from gradtrace.graphs import fold
 from gradtrace.graphs.fold import ALL
 from gradtrace.graphs.outline import outline
@@ -27,6 +28,8 @@ from gradtrace.source.texts import lines_around
 #: shapes that are shown at first
 PAGE = 80
 _LABEL, _FRAMES = 40, 4
+#: nodes of a graph whose parts can be opened, and bytes of all graphs: with its programs the page is below 5 MB
+_MOST_NODES, _MOST_BYTES = 8_000, 2_500_000
 
 
 def render(report: Report, paper: Paper) -> str:
@@ -46,20 +49,37 @@ def page(
 
     `findings` are listed and marked on the graphs; None where nothing was judged.
     """
-    whole = [(graph.whole or graph, graph.opened if graph.whole else ALL) for graph in graphs]
     places = _Places()
-    found = [_graph(graph, depth, open, places) for graph, depth in whole]
+    found = _fitting(graphs, open, places)
     judged = None if findings is None else [_finding(finding, places) for finding in findings]
     plain = {"title": title, "graphs": found, "findings": judged, "stacks": places.plain, "sources": places.sources}
     parts = {
         "title": escape(" - ".join(filter(None, (title or "".join(one["name"] for one in found[:1]), "gradtrace")))),
-        "data": _in_script(json.dumps(plain, separators=(",", ":"))),
+        "data": _in_script(ascii_json(plain)),
         "style": _asset("page.css"),
         "script": _asset("page.js"),
         "cytoscape": _asset("cytoscape.min.js"),
         "viz": _asset("viz-global.js"),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _asset("page.html"))
+
+
+def _fitting(graphs: Sequence[Graph], open: Sequence[str], places: _Places) -> list[dict[str, Any]]:
+    """The graphs as data, folded for good where all of it would make the page too large; one line for what is left out."""
+    left, found = _MOST_BYTES, []
+    for graph in graphs:
+        plain = _openable(graph, open, places) if len((graph.whole or graph).nodes) <= _MOST_NODES else None
+        if plain is None or _size(plain) > left:
+            plain = _folded(graph, places)
+        if _size(plain) > left:
+            plain = _omitted(graph, places)
+        left -= _size(plain)
+        found.append(plain)
+    return found
+
+
+def _size(plain: dict[str, Any]) -> int:
+    return len(json.dumps(plain, separators=(",", ":")))
 
 
 def _asset(name: str) -> str:
@@ -94,9 +114,40 @@ class _Places:
         return [name, site.line, f"{name}:{site.line}  {site.function}"]
 
 
-def _graph(graph: Graph, depth: int, open: Sequence[str], places: _Places) -> dict[str, Any]:
+def _openable(graph: Graph, open: Sequence[str], places: _Places) -> dict[str, Any]:
+    """The whole graph, with rooms to open and close: at first those are open that are open in a folded one."""
+    whole, depth = (graph, ALL) if graph.whole is None else (graph.whole, graph.opened)
+    say = _Words(whole, places)
+    found = outline(whole, depth, open)
+    return _described(whole, places) | {
+        "nodes": [say.node(node) | {"room": found.room_of[node.id]} for node in whole.nodes],
+        "edges": _edges(whole),
+        "rooms": [
+            say.node(node) | {"room": room.inside, "open": room.open, "heading": say.heading(node)}
+            for room, node in zip(found.rooms, found.boxes, strict=True)
+        ],
+    }
+
+
+def _folded(graph: Graph, places: _Places) -> dict[str, Any]:
+    """The graph as it is folded; its boxes cannot be opened."""
     say = _Words(graph, places)
-    found = outline(graph, depth, open)
+    plain = _described(graph, places)
+    plain["header"].append("too large to be opened here: `gradtrace dot -o part.html --open MODULE` draws a part")
+    return plain | {"nodes": [say.node(node) | {"room": 0} for node in graph.nodes], "edges": _edges(graph)}
+
+
+def _omitted(graph: Graph, places: _Places) -> dict[str, Any]:
+    plain = _described(graph, places)
+    plain["header"].append("left out, since it is too large for a page: `gradtrace show --depth 0` prints it")
+    return plain | {"roots": []}
+
+
+def _edges(graph: Graph) -> list[list[Any]]:
+    return [[edge.user, edge.source, wording.outputs_used(graph.by_id[edge.source], [edge])] for edge in graph.edges]
+
+
+def _described(graph: Graph, places: _Places) -> dict[str, Any]:
     roots = [graph.by_id[root] for root in dict.fromkeys(graph.roots)]
     title = ", ".join(wording.title(root) for root in roots)
     header = [wording.request(graph), ", ".join(wording.totals(graph)), wording.flow(graph), *graph.remarks]
@@ -107,14 +158,9 @@ def _graph(graph: Graph, depth: int, open: Sequence[str], places: _Places) -> di
         "warnings": wording.warnings(graph),
         "stack": places.number(graph.stack),
         "roots": list(graph.roots),
-        "nodes": [say.node(node) | {"room": found.room_of[node.id]} for node in graph.nodes],
-        "edges": [
-            [edge.user, edge.source, wording.outputs_used(graph.by_id[edge.source], [edge])] for edge in graph.edges
-        ],
-        "rooms": [
-            say.node(node) | {"room": room.inside, "open": room.open, "heading": say.heading(node)}
-            for room, node in zip(found.rooms, found.boxes, strict=True)
-        ],
+        "nodes": [],
+        "edges": [],
+        "rooms": [],
     }
 
 

@@ -4,9 +4,9 @@ they were after each step on the right."""
 from __future__ import annotations
 
 import html
-import json
 from importlib.resources import files
 
+from gradtrace.escapes import ascii_json
 from gradtrace.model.story import Story
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.story.json import document
@@ -22,7 +22,7 @@ def render(story: Story, paper: Paper) -> str:
     """The page. All text in it comes from strangers' programs: it is data, never markup."""
     data = {**document(story), "sources": _sources(story)}
     # `</script>` in a string would end the script
-    text = json.dumps(data, allow_nan=False).replace("<", "\\u003c")
+    text = ascii_json(data).replace("<", "\\u003c")
     return _PAGE.replace("__TITLE__", html.escape(story.script)).replace("__STORY__", text)
 
 

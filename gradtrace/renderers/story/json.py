@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding
 from gradtrace.model.story import Call, Fact, Item, Loop, Step, Story, Value
 from gradtrace.renderers.paper import Paper
@@ -18,7 +18,7 @@ from gradtrace.renderers.wording import file
 
 def render(story: Story, paper: Paper) -> str:
     """The document, in ASCII alone. Lines count from 1; NaN and infinity are strings, since JSON has none."""
-    return json.dumps(document(story), indent=2, allow_nan=False)
+    return ascii_json(document(story), indent=2)
 
 
 def document(story: Story) -> dict[str, Any]:

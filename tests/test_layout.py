@@ -64,7 +64,7 @@ OUTSIDE = {
 #: names that look private and are documented, as old as what they belong to, or that nothing could be put around
 STABLE = {
     *("_getframe", "_current_frames"),  # sys: what is put around them is one more frame
-    *("_replace", "_fields", "_field_defaults"),  # named tuples: documented
+    *("_replace", "_asdict", "_fields", "_field_defaults"),  # named tuples: documented
     *("_version", "_base", "_is_view", "_values"),  # tensors
     *("_parameters", "_buffers", "_modules"),  # modules
     *("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"),  # modules

@@ -31,6 +31,8 @@ total = torch.ones(2, requires_grad=True).exp().sum()
 total.backward()
 total.backward()""",
     "clean": "%%gradtrace check --ignore stale-grad\nstep(weight, optimizer)",
+    "await": "%%gradtrace check\nimport asyncio\nawait asyncio.sleep(0)",
+    "interrupted": "%%gradtrace check\nweight.sum().backward()\nraise KeyboardInterrupt",
     "misspelt": "%%gradtrace chek\n1",
     "no rule": "%%gradtrace check --select stale\n1",
     "later": "weight.shape",
@@ -96,3 +98,13 @@ def test_a_tree_is_shown_once(outputs: dict[str, list[Any]]) -> None:
     (shown,) = outputs["tree"]
     assert shown.output_type == "execute_result"
     assert "SumBackward0" in shown.data["text/html"]
+
+
+def test_a_cell_with_await_gets_one_line(outputs: dict[str, list[Any]]) -> None:
+    assert printed(outputs["await"]) == (
+        "gradtrace: %%gradtrace check: a cell with await at its top cannot be checked; put it into a function\n"
+    )
+
+
+def test_an_interrupted_cell_is_reported_as_such(outputs: dict[str, list[Any]]) -> None:
+    assert "the script was interrupted" in printed(outputs["interrupted"])

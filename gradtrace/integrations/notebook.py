@@ -10,6 +10,7 @@ cells are watched too, as far as this cell calls them.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import linecache
 import os
 import re
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from traceback import format_exception_only
 from typing import Any, NoReturn
 
 from gradtrace import rules
@@ -71,6 +73,8 @@ def _wishes(line: str) -> CheckOptions:
 def _check(shell: Any, wishes: CheckOptions, cell: str) -> None:
     from gradtrace.watcher.watch import TORCH_VERSION, Watch
 
+    if shell.should_run_async(cell) and _loop_is_running():
+        raise UsageError("%%gradtrace check: a cell with await at its top cannot be checked; put it into a function")
     known = frozenset(rule.id for rule in rules.all_rules())
     verdict = Verdict(wishes.settings(known).over(config.near(Path.cwd(), known)))
     judge = verdict.judge()
@@ -78,12 +82,28 @@ def _check(shell: Any, wishes: CheckOptions, cell: str) -> None:
         # below another line, so that lines are counted as in the cell
         result = shell.run_cell(f"# checked\n{cell}")
     error = result.error_before_exec or result.error_in_exec
-    ended = Ended("finished") if error is None else Ended("exception", 1, f"{type(error).__name__}: {error}")
+    ended = _ended(error)
     run = RecordedRun("the cell", TORCH_VERSION, os.getcwd(), ended, watch.remarks + watch.unseen)
     report = verdict.report(judge, run, watch.backward_calls, watch.optimizer_steps)
     sys.stdout.write(text.render(_named(report, shell), Paper(color=not os.environ.get("NO_COLOR"))))
     if error is not None:
         raise _AlreadyToldError
+
+
+def _ended(error: BaseException | None) -> Ended:
+    if error is None:
+        return Ended("finished")
+    if isinstance(error, KeyboardInterrupt):
+        return Ended("interrupted", 130)
+    return Ended("exception", 1, format_exception_only(error)[-1].strip())
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from gradtrace.model.events import End, Event
 from gradtrace.model.graph import Graph
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
-from gradtrace.watcher.core import compiled, warning_sites, zero_grad
+from gradtrace.watcher.core import anomaly, compiled, warning_sites, zero_grad
 from gradtrace.watcher.core.backward import Calls
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.mode import Mode
@@ -116,6 +116,7 @@ class Watch:
             for observer in self._observers:
                 opened.enter_context(observer.watched())
             opened.enter_context(warning_sites.placed())
+            opened.enter_context(anomaly.placed())
             self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
             self._shy = self._exposed()
             opened.callback(lambda: self._shy.close())
@@ -199,8 +200,15 @@ class Watch:
     @property
     def unseen(self) -> tuple[str, ...]:
         """What a judgement must say of the code that it is not about."""
+        found = []
         number = compiled_pieces() - self._compiled
-        return (compiled.remark(number),) if number > 0 else ()
+        if number > 0:
+            found.append(compiled.remark(number))
+        elsewhere = self._session.calls_elsewhere
+        if elsewhere:
+            calls = "1 backward call" if elsewhere == 1 else f"{elsewhere:,} backward calls"
+            found.append(f"{calls} in other threads could not be watched, and no rule judged them")
+        return tuple(found)
 
 
 def graph_of(tensors: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:

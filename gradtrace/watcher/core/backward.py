@@ -44,7 +44,7 @@ class Calls:
     def wrap(self, engine: Engine) -> Engine:
         @compiled.around
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            if self._active or out_of_reach() or not self._session.in_watched_thread():
+            if self._active or out_of_reach() or self._is_elsewhere():
                 return engine(t_outputs, *args, **kwargs)
             call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
             self._active = True
@@ -63,6 +63,13 @@ class Calls:
                 del call, error
 
         return _engine_run_backward
+
+    def _is_elsewhere(self) -> bool:
+        """Whether another thread calls; counts it."""
+        if self._session.in_watched_thread():
+            return False
+        self._session.calls_elsewhere += 1
+        return True
 
     def update(self, tensor: torch.Tensor, leaf: Leaf) -> None:
         """The leaf was updated by hand through an alias since the last call."""

@@ -59,6 +59,8 @@ class Session:
         self.sequence: Callable[[], int] = next_number
         self.remarks: list[str] = []
         self.backward_calls = 0
+        #: those in other threads, which are not watched
+        self.calls_elsewhere = 0
         self.steps = 0
         self._debug = debug
         self._thread = threading.get_ident()

@@ -36,7 +36,7 @@ def placed() -> Iterator[None]:
         frame = sys._getframe(1)
         stack = [] if frame.f_code is _raise_at.__code__ else [frame for frame, _ in walk_stack(frame)]
         at = next((at for at, frame in enumerate(stack) if _place(frame) == (message.filename, message.lineno)), None)
-        own = _without_us(stack)
+        own = without_us(stack)
         if at is None or own[at : at + 1] == stack[at : at + 1]:
             show(message)
         else:
@@ -59,7 +59,7 @@ def _place(frame: FrameType) -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def _without_us(stack: list[FrameType]) -> list[FrameType]:
+def without_us(stack: list[FrameType]) -> list[FrameType]:
     """The stack, innermost frame first, as it were without us."""
     traceback: TracebackType | None = None
     for frame in stack:

@@ -26,6 +26,10 @@ reason, which no finding explains; 4 nothing to check: no backward() or autograd
 _GRAPH_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed; 4 no graph was seen."
 _STORY_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed, and the story shows where."
 _DIFF_CODES = "Exit codes: 0 equal; 1 different; 2 usage, or an internal error."
+_LIVES_CODES = """
+Exit codes: 0 all that optimizers hold trains; 1 something that an optimizer holds does not; 2 usage, or an internal
+error; 3 the script failed; 4 no parameter was seen.
+"""
 
 app = typer.Typer(
     name="gradtrace",
@@ -444,6 +448,47 @@ def follow(
     )
     wanted = StoryOptions(function, _lines(lines), loops, package)
     ctx.obj.append(_Job(lambda: follow(options, wanted), debug))
+
+
+@app.command(epilog=_LIVES_CODES, **_RUN)
+def why(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    steps: Steps = None,
+    timeout: Timeout = None,
+    iteration: Annotated[
+        int | None, typer.Option(min=1, help="Only this iteration, counted by optimizer steps.")
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="Only the last iteration.")] = False,
+    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
+    output: Output = None,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Show what became of each parameter: which train, and why the others do not.
+
+    `gradtrace why train.py encoder.weight` shows one parameter: its gradients, the steps that used them, and why it does
+    not train. The word after the script is its name, the end of its name, or a pattern (encoder.*); put -- in front of
+    the arguments of the script: `gradtrace why train.py encoder.weight -- --epochs 1`.
+    """
+    from gradtrace.commands.run import Options
+    from gradtrace.commands.why import Question, why
+
+    name, rest = _name_first(words or [], script=module is None)
+    options = Options(
+        rest, module, steps=steps, timeout=timeout, output=_path(output), format=format, color=color, debug=debug
+    )
+    ctx.obj.append(_Job(lambda: why(options, Question(name, iteration, last)), debug))
+
+
+def _name_first(words: list[str], script: bool) -> tuple[str, list[str]]:
+    """The name that comes before the arguments of the script, and the words without it."""
+    start, rest = (words[:1], words[1:]) if script else ([], words)
+    name = ""
+    if rest and not rest[0].startswith("-"):
+        name, *rest = rest
+    return name, start + (rest[1:] if rest[:1] == ["--"] else rest)
 
 
 def _lines(text: str) -> tuple[int, int] | None:

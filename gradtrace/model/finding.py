@@ -48,6 +48,8 @@ class Finding:
     occurrences: int = 1
     #: the error that it explains, "RuntimeError: message", its first line
     error: str | None = None
+    #: the user's names of the parameters that it is about
+    about: tuple[str, ...] = ()
 
     @property
     def place(self) -> tuple[str, str, int]:

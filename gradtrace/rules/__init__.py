@@ -53,7 +53,8 @@ class Judge:
         for rule in self._hearing[type(event)]:
             for finding in rule.see(event):
                 error = getattr(event, "error", None)
-                self._add(replace(finding, level=self._level(rule, finding), error=error))
+                about = getattr(event, "names", ()) or getattr(event, "leaves", ())
+                self._add(replace(finding, level=self._level(rule, finding), error=error, about=tuple(about)))
 
     def _is_known(self, event: Backward | Step) -> bool:
         """Counts it; whether rules have just heard of one that tells as much."""

@@ -16,6 +16,7 @@ import torch
 
 from gradtrace.model.events import End, Event
 from gradtrace.model.graph import Graph
+from gradtrace.model.lives import Life
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
 from gradtrace.watcher.core import anomaly, compiled, warning_sites, zero_grad
@@ -41,6 +42,7 @@ from gradtrace.watcher.gradients.ledger import Ledger
 from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.flat import FlatGradients
 from gradtrace.watcher.parameters.leaves import Leaves
+from gradtrace.watcher.parameters.lives import Lives
 from gradtrace.watcher.parameters.unoptimized import Unowned
 from gradtrace.watcher.parameters.unreached import Reach
 from gradtrace.watcher.pictures.snapshot import Snapshots
@@ -68,7 +70,7 @@ class Watch:
     `user_roots` are directories of the user's code that lie inside a library's, `launchers` files that run it and are none
     of it; `stop_after` ends the run after so many
     optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `rules` watches for what
-    rules judge (by default where there are no snapshots), `story` follows each statement.
+    rules judge (by default where there are no snapshots), `lives` follows each parameter, `story` follows each statement.
     """
 
     def __init__(
@@ -80,11 +82,13 @@ class Watch:
         stop_after: int | None = None,
         snapshots: Snapshots | None = None,
         rules: bool | None = None,
+        lives: bool = False,
         story: Storyteller | None = None,
         debug: bool = False,
     ) -> None:
         session = self._session = Session(listener, Frames(user_roots, launchers), debug)
         cuts = Cuts(session)
+        self._lives: Lives | None = None
         self._steps = Steps(session, stop_after)
         self.snapshots = snapshots
         self._observers: list[Observer] = [cuts]
@@ -93,6 +97,10 @@ class Watch:
             self._observers.append(snapshots)
         if rules or (rules is None and snapshots is None):
             self._observers += _for_rules(session, self._steps, cuts)
+        if lives:
+            births = next(one for one in self._observers if isinstance(one, Births))
+            self._lives = Lives(session, births)
+            self._observers.append(self._lives)
         if story is not None:
             story.attach(session, cuts, self._steps)
             self._observers.append(story)
@@ -181,6 +189,11 @@ class Watch:
     @property
     def optimizer_steps(self) -> int:
         return self._session.steps
+
+    @property
+    def lives(self) -> tuple[Life, ...]:
+        """What became of each parameter, once the run is over."""
+        return self._lives.lives if self._lives is not None else ()
 
     def user_files(self) -> tuple[str, ...]:
         """The files of the user's code that were loaded."""

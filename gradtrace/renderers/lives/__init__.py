@@ -1,0 +1,1 @@
+"""The lives of parameters as text and JSON."""

@@ -1,0 +1,159 @@
+"""Prints what became of parameters: a table of all of them, or the life of one.
+
+trains: 2 parameters
+  model.head.weight  [10, 64]  SGD at train.py:40  60 steps  gradient 0.83 → 0.12 ▇▅▃▁  update 1.2e-03 → 9.8e-04 ▇▅▃▁
+never reached by a gradient: 1 parameter
+  model.encoder.weight  [64, 32]  SGD at train.py:40
+  `detach()` at model.py:20 cuts the path
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from gradtrace.model.lives import Arrival, Iteration, Life, State, Stretch
+from gradtrace.model.site import Stack
+from gradtrace.renderers import wording
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 12
+_STYLE = {State.TRAINS: "green", State.FROZEN: "cyan", State.BY_HAND: "cyan"}
+
+
+def table(lives: Sequence[Life], console: Console) -> None:
+    """All parameters, grouped by what became of them."""
+    for state in State:
+        group = [life for life in lives if life.state is state]
+        if group:
+            _group(state, group, console)
+    training = sum(life.state is State.TRAINS for life in lives)
+    _line(console, Text(f"{training} of {wording.count(len(lives), 'parameter')} train", "bold"))
+
+
+def _group(state: State, group: Sequence[Life], console: Console) -> None:
+    _line(console, Text(f"{state.value}: {wording.count(len(group), 'parameter')}", _STYLE.get(state, "bold red")))
+    names = max(len(life.name) for life in group)
+    shapes = max(len(_shape(life)) for life in group)
+    for reason in dict.fromkeys(life.reason for life in group):
+        alike = [life for life in group if life.reason == reason]
+        for life in alike:
+            row = Text(f"  {life.name:<{names}}  {_shape(life):<{shapes}}", "bold")
+            row.append("  ".join(["", *_facts(life, console)]), "not bold")
+            _line(console, row)
+        if reason:
+            at = f"  ({wording.place(alike[0].at[0])})" if alike[0].at else ""
+            _line(console, Text(f"  {reason}{at}", "italic"))
+    console.print()
+
+
+def stories(lives: Sequence[Life], console: Console) -> None:
+    """The life of each, iteration by iteration; equal iterations fold."""
+    for at, life in enumerate(lives):
+        if at:
+            console.print()
+        _story(life, console)
+
+
+def _story(life: Life, console: Console) -> None:
+    head = Text(life.name, "bold")
+    head.append(f"  {_shape(life)}  {_origin(life)}", "not bold")
+    _line(console, head)
+    rows = [(_numbers(stretch), _told(stretch)) for stretch in life.stretches]
+    width = max((len(number) for number, _ in rows), default=0)
+    for number, told in rows:
+        for first, words in zip([number] + [""] * len(told), told, strict=False):
+            _line(console, Text(f"  {first:<{width}}  {words}"))
+    _line(console, Text(_verdict(life, console), _STYLE.get(life.state, "bold red")))
+
+
+def _verdict(life: Life, console: Console) -> str:
+    if life.state is State.TRAINS:
+        return "It trains: " + "  ".join(_facts(life, console)[1:])
+    at = f" ({wording.place(life.at[0])})" if life.at else ""
+    return f"{life.state.value[0].upper()}{life.state.value[1:]}: {life.reason}{at}"
+
+
+def _numbers(stretch: Stretch) -> str:
+    first, last = stretch.first.number, stretch.last.number
+    return f"iteration {first}" if first == last else f"iterations {first}-{last}"
+
+
+def _told(stretch: Stretch) -> list[str]:
+    """A row for each backward call, and one for the step."""
+    first, last = stretch.first, stretch.last
+    rows = []
+    for one, other in zip(first.arrivals, last.arrivals, strict=True):
+        rows.append(_arrival(one, other, stretch.times))
+    if first.step:
+        rows.append(_step(first, last, stretch.times))
+    elif first.arrivals:
+        rows.append("no optimizer step used it")
+    return rows
+
+
+def _arrival(first: Arrival, last: Arrival, times: int) -> str:
+    call = f"{first.root}.backward()" if first.root else "backward()"
+    added = ", added to the gradient that was there" if first.accumulated else ""
+    return f"{call} {_at(first.stack)}  gradient {_range(first.norm, last.norm, times)}{added}"
+
+
+def _step(first: Iteration, last: Iteration, times: int) -> str:
+    if first.gradient is None:
+        return f"{first.optimizer}.step() {_at(first.step)}  .grad is None: the step skips it"
+    update = _range(first.update or 0.0, last.update or 0.0, times)
+    return f"{first.optimizer}.step() {_at(first.step)}  update {update} of its norm"
+
+
+def _origin(life: Life) -> str:
+    created = f"created at {wording.place(life.created[0])}" if life.created else ""
+    held = f"held by {life.optimizer} ({wording.place(life.held[0])})" if life.held else "held by no optimizer"
+    return ", ".join(filter(None, (created, held)))
+
+
+def _facts(life: Life, console: Console) -> list[str]:
+    facts = [f"{life.optimizer} at {wording.place(life.held[0])}" if life.held else "no optimizer"]
+    if life.steps:
+        facts.append(wording.count(life.steps, "step"))
+    for name, series in (("gradient", life.gradients), ("update", life.updates)):
+        if series and any(series):
+            facts.append(f"{name} {_range(series[0], series[-1], len(series))} {_spark(series, console)}".rstrip())
+    return facts
+
+
+def _range(first: float, last: float, times: int) -> str:
+    return f"{first:.3g}" if times == 1 else f"{first:.3g} → {last:.3g}"
+
+
+def _spark(series: Sequence[float], console: Console) -> str:
+    """The series as a row of bars; nothing where the stream cannot show them."""
+    finite = [value for value in series if value - value == 0]
+    if len(finite) < 2 or not _can_show(console, _BARS):
+        return ""
+    step = max(len(finite) / _WIDTH, 1)
+    shown = [finite[int(at * step)] for at in range(min(_WIDTH, len(finite)))]
+    low, high = min(shown), max(shown)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0
+    return "".join(_BARS[round((value - low) * scale)] for value in shown)
+
+
+def _can_show(console: Console, text: str) -> bool:
+    try:
+        text.encode(console.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _shape(life: Life) -> str:
+    return str(list(life.shape)) if life.shape else "scalar"
+
+
+def _at(stack: Stack) -> str:
+    return wording.place(stack[0]) if stack else ""
+
+
+def _line(console: Console, text: Text) -> None:
+    console.print(text, soft_wrap=True)

@@ -1,0 +1,74 @@
+"""Why a parameter does not train: the finding that is about it, else what its own life shows."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from gradtrace.errors import no_such
+from gradtrace.model.finding import Finding
+from gradtrace.model.lives import Life, State
+
+#: what the life alone shows
+_PLAIN = {
+    State.BY_HAND: "no optimizer holds it; the script updates it itself",
+    State.FROZEN: "it does not require grad, and no backward call gave it a gradient",
+    State.UNOWNED: "backward calls give it a gradient, but no optimizer holds it",
+    State.UNREACHED: "no backward call gave it a gradient",
+    State.ZERO: "its gradient was exactly 0 after each backward call",
+    State.NONFINITE: "a backward call gave it a gradient that is NaN or infinite",
+    State.UNMOVED: "it has a gradient, but no optimizer step changed it",
+}
+#: the rules that explain a state, the best one first
+_RULES = {
+    State.BY_HAND: (),
+    State.FROZEN: (),
+    State.UNOWNED: ("unoptimized-parameter",),
+    State.UNREACHED: ("unreached-parameter", "no-graph", "freed-graph"),
+    State.ZERO: ("zero-gradient",),
+    State.NONFINITE: ("nonfinite-grad",),
+    State.UNMOVED: ("never-stepped", "no-effect-step", "cleared-grad", "step-without-grad"),
+}
+
+
+def explained(lives: Iterable[Life], findings: Sequence[Finding]) -> list[Life]:
+    """The lives, each that does not train with its reason."""
+    return [_explained(life, findings) for life in lives]
+
+
+def _explained(life: Life, findings: Sequence[Finding]) -> Life:
+    if life.state is State.TRAINS:
+        return life
+    rules = _RULES[life.state]
+    fitting = [finding for finding in findings if finding.rule in rules]
+    # a finding names the first few of many parameters
+    about = [finding for finding in fitting if life.name in finding.about] or fitting[: len(fitting) == 1]
+    if not about:
+        return replace(life, reason=_PLAIN[life.state])
+    best = min(about, key=lambda finding: rules.index(finding.rule))
+    return replace(life, reason=best.message, at=(best.site,))
+
+
+def chosen(lives: Sequence[Life], name: str) -> list[Life]:
+    """The lives that a name, the end of a name, an expression (`model.layers[0].weight`) or a glob is about.
+
+    Raises `UsageError` where there are none, with the nearest names.
+    """
+    wanted = _plain(name)
+    exact = [life for life in lives if _plain(life.name) == wanted]
+    if exact:
+        return exact
+    ending = [life for life in lives if _plain(life.name).endswith("." + wanted)]
+    if ending:
+        return ending
+    matching = [life for life in lives if fnmatch.fnmatchcase(_plain(life.name), wanted)]
+    if matching:
+        return matching
+    raise no_such("parameter of this run", name, [life.name for life in lives])
+
+
+def _plain(name: str) -> str:
+    """`model.layers.0.weight` for `model.layers[0].weight`."""
+    return re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", name)

@@ -461,7 +461,9 @@ def why(
         int | None, typer.Option(min=1, help="Only this iteration, counted by optimizer steps.")
     ] = None,
     last: Annotated[bool, typer.Option("--last", help="Only the last iteration.")] = False,
-    format: Annotated[str | None, typer.Option(help="text or json [default: by the ending of -o, else text].")] = None,
+    format: Annotated[
+        str | None, typer.Option(help="text, json or html [default: by the ending of -o, else text].")
+    ] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,

@@ -16,7 +16,7 @@ from gradtrace.renderers.output import Out
 from gradtrace.report import reasons
 from gradtrace.rules import Judge
 
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "html")
 #: the parameters of an optimizer that are in one of these states do not train
 _AT_FAULT = frozenset({State.UNREACHED, State.ZERO, State.NONFINITE, State.UNMOVED})
 
@@ -34,18 +34,18 @@ def why(options: Options, question: Question) -> int:
     """Runs the script and reports what became of its parameters; returns the exit code."""
     kind = options.format or by_ending(options.output, "why", "text", FORMATS)
     if kind not in FORMATS:
-        raise UsageError(f"--format {kind}: why writes {' or '.join(FORMATS)}")
+        raise UsageError(f"--format {kind}: why writes {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
     program = options.load()
     with heap.filled():
+        from gradtrace.renderers.lives import html, text
         from gradtrace.renderers.lives import json as as_json
-        from gradtrace.renderers.lives import text
         from gradtrace.watcher.watch import Watch
 
     judge = Judge()
     watch = Watch(
         judge.see, user_roots=program.roots, stop_after=options.steps, rules=True, lives=True, debug=options.debug
     )
-    out = Out(options.output, options.color, claim=kind == "json")
+    out = Out(options.output, options.color, claim=kind != "text")
 
     def finish(ended: Ended) -> int:
         for remark in watch.remarks:
@@ -57,6 +57,8 @@ def why(options: Options, question: Question) -> int:
         shown = reasons.chosen(lives, question.name) if question.name else lives
         if kind == "json":
             out.write(json.dumps(as_json.document(shown, options.named), indent=2) + "\n")
+        elif kind == "html":
+            out.write(html.page(shown, options.named))
         elif question.name:
             asked = [_asked(life, question) for life in shown]
             out.write(out.paper.printed(lambda console: text.stories(asked, console)))

@@ -1,0 +1,179 @@
+"""`gradtrace why`: what became of each parameter, the life of one, names, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+from browser import CHROMIUM, Browser
+from conftest import Runner
+
+MODEL = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Linear(4, 8)
+            self.layers = nn.ModuleList([nn.Linear(8, 8)])
+            self.head = nn.Linear(8, 2)
+            self.extra = nn.Linear(3, 3).requires_grad_(False)
+
+        def forward(self, x):
+            z = torch.tanh(self.encoder(x)).detach()
+            return self.head(torch.tanh(self.layers[0](z)))
+"""
+TRAINING = (
+    MODEL
+    + """
+    def main():
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(10):
+            loss = model(torch.randn(6, 4)).pow(2).mean()
+            if step != 5:
+                optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    main()
+"""
+)
+STATES = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    trained = nn.Parameter(torch.ones(3))
+    forgotten = nn.Parameter(torch.ones(3))
+    by_hand = nn.Parameter(torch.ones(3))
+    frozen = nn.Parameter(torch.ones(3), requires_grad=False)
+    unread = nn.Parameter(torch.ones(3))
+    masked = nn.Parameter(torch.ones(3))
+    infinite = nn.Parameter(torch.zeros(3))
+    still = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD([trained, frozen, unread, masked], lr=0.1)
+    second = torch.optim.SGD([infinite], lr=0.1)
+    third = torch.optim.SGD([still], lr=0.0)
+    for _ in range(4):
+        loss = (trained * forgotten * by_hand * still).sum() + (masked * 0).sum() + infinite.sqrt().sum()
+        for one in (trained, forgotten, by_hand, masked, infinite, still):
+            one.grad = None
+        loss.backward()
+        optimizer.step()
+        second.step()
+        third.step()
+        with torch.no_grad():
+            by_hand -= 0.1 * by_hand.grad
+            infinite.zero_()
+"""
+
+
+def lives(gradtrace: Runner, *arguments: str, status: int = 1) -> dict[str, Any]:
+    done = gradtrace.here("why", "-o", "why.json", *arguments)
+    assert done.status == status, done.err
+    document = json.loads((gradtrace.directory / "why.json").read_text())
+    return {life["name"]: life for life in document["parameters"]}
+
+
+def test_every_state_is_seen(gradtrace: Runner) -> None:
+    found = {name: life["state"] for name, life in lives(gradtrace, gradtrace.write(STATES)).items()}
+    assert found == {
+        "trained": "trains",
+        "forgotten": "in no optimizer",
+        "by_hand": "updated by hand",
+        "frozen": "frozen",
+        "unread": "never reached by a gradient",
+        "masked": "gradient always zero",
+        "infinite": "gradient not finite",
+        "still": "has a gradient, and no step changes it",
+    }
+
+
+def test_the_reason_is_what_check_finds(gradtrace: Runner) -> None:
+    found = lives(gradtrace, gradtrace.write(TRAINING))["model.encoder.weight"]
+    assert found["state"] == "never reached by a gradient"
+    assert "detach()" in found["reason"]
+    assert found["at"] == {"file": "train.py", "line": 16}
+
+
+def test_equal_iterations_fold(gradtrace: Runner) -> None:
+    found = lives(gradtrace, gradtrace.write(TRAINING), "head.weight", status=0)["model.head.weight"]
+    stretches = [(one["first"]["number"], one["last"]["number"], one["times"]) for one in found["iterations"]]
+    assert stretches == [(1, 5, 5), (6, 6, 1), (7, 10, 4)]
+    added = [one["first"]["backward_calls"][0]["accumulated"] for one in found["iterations"]]
+    assert added == [False, True, False]
+    assert found["steps"] == len(found["gradients"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("model.head.bias", {"model.head.bias"}),
+        ("head.bias", {"model.head.bias"}),
+        ("model.layers[0].bias", {"model.layers.0.bias"}),
+        ("model.head.*", {"model.head.weight", "model.head.bias"}),
+    ],
+)
+def test_a_parameter_can_be_named_in_several_ways(gradtrace: Runner, name: str, names: set[str]) -> None:
+    assert set(lives(gradtrace, gradtrace.write(TRAINING), name, status=0)) == names
+
+
+def test_an_unknown_name_gets_the_nearest(gradtrace: Runner) -> None:
+    done = gradtrace.here("why", gradtrace.write(TRAINING), "head.wieght")
+    assert (done.status, done.out) == (2, "")
+    assert "no parameter of this run is called 'head.wieght'; did you mean model.head.weight?" in done.err
+
+
+def test_the_arguments_of_the_script_come_after_the_name(gradtrace: Runner) -> None:
+    script = gradtrace.write(TRAINING + "    import sys; print('arguments', sys.argv[1:])\n")
+    assert "arguments ['--epochs', '3']" in gradtrace.alone("why", script, "head.bias", "--epochs", "3").out
+    assert "arguments ['data']" in gradtrace.alone("why", script, "--", "data").out
+
+
+def test_the_table_and_the_story_read_well(gradtrace: Runner) -> None:
+    script = gradtrace.write(TRAINING)
+    table = gradtrace.alone("why", script).out
+    assert "never reached by a gradient: 2 parameters" in table
+    assert "4 of 8 parameters train" in table
+    story = gradtrace.alone("why", "--iteration", "6", script, "model.head.bias").out
+    assert "iteration 6  loss.backward() train.py:26" in story
+    assert "added to the gradient that was there" in story
+    assert "iterations 1-5" not in story
+
+
+def test_a_run_without_parameters_is_nothing_to_check(gradtrace: Runner) -> None:
+    done = gradtrace.alone("why", gradtrace.write("print('hello')\n"))
+    assert (done.status, done.out) == (4, "hello\n")
+    assert "no parameter was seen" in done.err
+
+
+def test_the_script_trains_as_it_does_alone(gradtrace: Runner) -> None:
+    script = gradtrace.write(STATES + "    print([one.tolist() for one in (trained, by_hand, still)])\n")
+    plain = gradtrace.shell(f"{sys.executable} {script}").out
+    assert plain
+    assert gradtrace.alone("why", "-o", "why.txt", script).out == plain
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_the_page_sorts_and_opens_a_life(gradtrace: Runner) -> None:
+    done = gradtrace.here("why", "-o", "why.html", gradtrace.write(TRAINING))
+    assert done.status == 1
+    browser = Browser(gradtrace.directory / "profile")
+    try:
+        browser.open(gradtrace.directory / "why.html")
+        assert browser.run("document.querySelector('h1').textContent") == "train.py: 4 of 8 parameters train"
+        browser.run("document.querySelectorAll('th')[2].click()")
+        states = browser.run("[...document.querySelectorAll('tr.life td:nth-child(3)')].map((one) => one.textContent)")
+        assert states == sorted(states)
+        browser.run("document.querySelector('tr.life').click()")
+        assert "does not require grad" in browser.run("document.querySelector('tr.story').textContent")
+        assert browser.run("document.querySelectorAll('svg').length") == 8
+        assert browser.complaints == []
+    finally:
+        browser.close()

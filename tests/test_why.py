@@ -139,10 +139,10 @@ def test_the_arguments_of_the_script_come_after_the_name(gradtrace: Runner) -> N
 def test_the_table_and_the_story_read_well(gradtrace: Runner) -> None:
     script = gradtrace.write(TRAINING)
     table = gradtrace.alone("why", script).out
-    assert "never reached by a gradient: 2 parameters" in table
+    assert "never reached by a gradient: 2 parameters, SGD at line 21, 10 steps" in table
     assert "4 of 8 parameters train" in table
     story = gradtrace.alone("why", "--iteration", "6", script, "model.head.bias").out
-    assert "iteration 6  loss.backward() train.py:26" in story
+    assert "iteration 6  loss.backward() (line 26)" in story
     assert "added to the gradient that was there" in story
     assert "iterations 1-5" not in story
 

@@ -17,8 +17,7 @@ from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
 from gradtrace.stories.chronicle import Chronicle
 
-#: what there is, and the renderer of each
-FORMATS = {"text": "story", "json": "story_json", "html": "story_html"}
+FORMATS = ("text", "json", "html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class StoryOptions:
 def follow(options: Options, plot: StoryOptions) -> int:
     """Runs the script and tells its story; returns the exit code."""
     options.check_places(options.output)
-    kind = options.format or by_ending(options.output, "follow", "text", tuple(FORMATS))
+    kind = options.format or by_ending(options.output, "follow", "text", FORMATS)
     if kind not in FORMATS:
         raise no_such("format of follow", kind, FORMATS)
     program = options.load()
@@ -48,7 +47,7 @@ def follow(options: Options, plot: StoryOptions) -> int:
         from gradtrace.watcher.story.teller import Storyteller, Wanted
         from gradtrace.watcher.watch import Watch
 
-    render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.{FORMATS[kind]}").render
+    render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.story.{kind}").render
     judge, chronicle = Judge(), Chronicle(plot.loops)
     teller = Storyteller(chronicle, Wanted(plot.function, plot.lines))
     listener = _told_of_findings(judge, chronicle)

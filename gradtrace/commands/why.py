@@ -6,10 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gradtrace.commands.run import Options, by_ending, reported
+from gradtrace.commands.run import Options, WatchedRun, by_ending
 from gradtrace.errors import ExitCode, UsageError
 from gradtrace.host import heap, streams
-from gradtrace.host.limits import limited
 from gradtrace.model.finding import Ended
 from gradtrace.model.lives import Life, State
 from gradtrace.renderers.output import Out
@@ -32,6 +31,7 @@ class Question:
 
 def why(options: Options, question: Question) -> int:
     """Runs the script and reports what became of its parameters; returns the exit code."""
+    options.check_places(options.output)
     kind = options.format or by_ending(options.output, "why", "text", FORMATS)
     if kind not in FORMATS:
         raise UsageError(f"--format {kind}: why writes {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
@@ -68,7 +68,7 @@ def why(options: Options, question: Question) -> int:
             return ExitCode.SCRIPT_FAILED
         return ExitCode.FINDINGS if _fails(shown) else ExitCode.OK
 
-    return reported(program, limited(watch, options.timeout), finish, watch.crashed)
+    return WatchedRun(program, watch, finish).run(options.timeout)
 
 
 def _fails(lives: Sequence[Life]) -> bool:

@@ -1,10 +1,11 @@
 """Prints what became of parameters: a table of all of them, or the life of one.
 
-trains: 2 parameters
-  model.head.weight  [10, 64]  SGD at train.py:40  60 steps  gradient 0.83 → 0.12 ▇▅▃▁  update 1.2e-03 → 9.8e-04 ▇▅▃▁
-never reached by a gradient: 1 parameter
-  model.encoder.weight  [64, 32]  SGD at train.py:40
-  `detach()` at model.py:20 cuts the path
+trains: 1 parameter, SGD at line 40, 60 steps
+  model.head.weight  [10, 64]  gradient 0.83 → 0.12 ▇▅▃▁  update 0.0012 → 0.00098 ▇▅▃▁
+
+never reached by a gradient: 1 parameter, SGD at line 40, 60 steps
+  model.encoder.weight  [64, 32]
+  `detach()` cuts the path to the loss (model.py:20)
 """
 
 from __future__ import annotations
@@ -25,26 +26,33 @@ _STYLE = {State.TRAINS: "green", State.FROZEN: "cyan", State.BY_HAND: "cyan"}
 
 def table(lives: Sequence[Life], console: Console) -> None:
     """All parameters, grouped by what became of them."""
+    main = _main_file(lives)
     for state in State:
         group = [life for life in lives if life.state is state]
         if group:
-            _group(state, group, console)
+            _group(state, group, console, main)
     training = sum(life.state is State.TRAINS for life in lives)
     _line(console, Text(f"{training} of {wording.count(len(lives), 'parameter')} train", "bold"))
 
 
-def _group(state: State, group: Sequence[Life], console: Console) -> None:
-    _line(console, Text(f"{state.value}: {wording.count(len(group), 'parameter')}", _STYLE.get(state, "bold red")))
+def _group(state: State, group: Sequence[Life], console: Console, main: str) -> None:
+    shared = {_holder(life, main) for life in group}
+    title = [f"{state.value}: {wording.count(len(group), 'parameter')}", *(shared if len(shared) == 1 else ())]
+    _line(console, Text(", ".join(title), _STYLE.get(state, "bold red")))
     names = max(len(life.name) for life in group)
     shapes = max(len(_shape(life)) for life in group)
     for reason in dict.fromkeys(life.reason for life in group):
         alike = [life for life in group if life.reason == reason]
         for life in alike:
+            facts = _curves(life, console)
+            if len(shared) > 1:
+                facts.insert(0, _holder(life, main))
             row = Text(f"  {life.name:<{names}}  {_shape(life):<{shapes}}", "bold")
-            row.append("  ".join(["", *_facts(life, console)]), "not bold")
+            row.append("  ".join(["", *facts]), "not bold")
+            row.rstrip()
             _line(console, row)
         if reason:
-            at = f"  ({wording.place(alike[0].at[0])})" if alike[0].at else ""
+            at = f" ({wording.place(alike[0].at[0], main)})" if alike[0].at else ""
             _line(console, Text(f"  {reason}{at}", "italic"))
     console.print()
 
@@ -54,25 +62,25 @@ def stories(lives: Sequence[Life], console: Console) -> None:
     for at, life in enumerate(lives):
         if at:
             console.print()
-        _story(life, console)
+        _story(life, console, _main_file(lives))
 
 
-def _story(life: Life, console: Console) -> None:
+def _story(life: Life, console: Console, main: str) -> None:
     head = Text(life.name, "bold")
-    head.append(f"  {_shape(life)}  {_origin(life)}", "not bold")
+    head.append(f"  {_shape(life)}  {_origin(life, main)}", "not bold")
     _line(console, head)
-    rows = [(_numbers(stretch), _told(stretch)) for stretch in life.stretches]
+    rows = [(_numbers(stretch), _told(stretch, main)) for stretch in life.stretches]
     width = max((len(number) for number, _ in rows), default=0)
     for number, told in rows:
         for first, words in zip([number] + [""] * len(told), told, strict=False):
             _line(console, Text(f"  {first:<{width}}  {words}"))
-    _line(console, Text(_verdict(life, console), _STYLE.get(life.state, "bold red")))
+    _line(console, Text(_verdict(life, console, main), _STYLE.get(life.state, "bold red")))
 
 
-def _verdict(life: Life, console: Console) -> str:
+def _verdict(life: Life, console: Console, main: str) -> str:
     if life.state is State.TRAINS:
-        return "It trains: " + "  ".join(_facts(life, console)[1:])
-    at = f" ({wording.place(life.at[0])})" if life.at else ""
+        return "It trains: " + "  ".join(_curves(life, console))
+    at = f" ({wording.place(life.at[0], main)})" if life.at else ""
     return f"{life.state.value[0].upper()}{life.state.value[1:]}: {life.reason}{at}"
 
 
@@ -81,46 +89,56 @@ def _numbers(stretch: Stretch) -> str:
     return f"iteration {first}" if first == last else f"iterations {first}-{last}"
 
 
-def _told(stretch: Stretch) -> list[str]:
+def _told(stretch: Stretch, main: str) -> list[str]:
     """A row for each backward call, and one for the step."""
     first, last = stretch.first, stretch.last
     rows = []
     for one, other in zip(first.arrivals, last.arrivals, strict=True):
-        rows.append(_arrival(one, other, stretch.times))
+        rows.append(_arrival(one, other, stretch.times, main))
     if first.step:
-        rows.append(_step(first, last, stretch.times))
+        rows.append(_step(first, last, stretch.times, main))
     elif first.arrivals:
         rows.append("no optimizer step used it")
     return rows
 
 
-def _arrival(first: Arrival, last: Arrival, times: int) -> str:
+def _arrival(first: Arrival, last: Arrival, times: int, main: str) -> str:
     call = f"{first.root}.backward()" if first.root else "backward()"
     added = ", added to the gradient that was there" if first.accumulated else ""
-    return f"{call} {_at(first.stack)}  gradient {_range(first.norm, last.norm, times)}{added}"
+    return f"{call} {_at(first.stack, main)}  gradient {_range(first.norm, last.norm, times)}{added}"
 
 
-def _step(first: Iteration, last: Iteration, times: int) -> str:
+def _step(first: Iteration, last: Iteration, times: int, main: str) -> str:
     if first.gradient is None:
-        return f"{first.optimizer}.step() {_at(first.step)}  .grad is None: the step skips it"
+        return f"{first.optimizer}.step() {_at(first.step, main)}  .grad is None: the step skips it"
     update = _range(first.update or 0.0, last.update or 0.0, times)
-    return f"{first.optimizer}.step() {_at(first.step)}  update {update} of its norm"
+    return f"{first.optimizer}.step() {_at(first.step, main)}  update {update} of its norm"
 
 
-def _origin(life: Life) -> str:
-    created = f"created at {wording.place(life.created[0])}" if life.created else ""
-    held = f"held by {life.optimizer} ({wording.place(life.held[0])})" if life.held else "held by no optimizer"
+def _origin(life: Life, main: str) -> str:
+    created = f"created at {wording.place(life.created[0], main)}" if life.created else ""
+    held = f"held by {life.optimizer} ({wording.place(life.held[0], main)})" if life.held else "held by no optimizer"
     return ", ".join(filter(None, (created, held)))
 
 
-def _facts(life: Life, console: Console) -> list[str]:
-    facts = [f"{life.optimizer} at {wording.place(life.held[0])}" if life.held else "no optimizer"]
-    if life.steps:
-        facts.append(wording.count(life.steps, "step"))
+def _holder(life: Life, main: str) -> str:
+    """The optimizer that holds it, and the steps that this made: `SGD at line 12, 60 steps`."""
+    held = f"{life.optimizer} at {wording.place(life.held[0], main)}" if life.held else "no optimizer"
+    return f"{held}, {wording.count(life.steps, 'step')}" if life.held else held
+
+
+def _curves(life: Life, console: Console) -> list[str]:
+    facts = []
     for name, series in (("gradient", life.gradients), ("update", life.updates)):
         if series and any(series):
             facts.append(f"{name} {_range(series[0], series[-1], len(series))} {_spark(series, console)}".rstrip())
     return facts
+
+
+def _main_file(lives: Sequence[Life]) -> str:
+    """The file that needs no naming: the one in which most optimizers are made."""
+    files = [life.held[0].path for life in lives if life.held]
+    return max(files, key=files.count, default="")
 
 
 def _range(first: float, last: float, times: int) -> str:
@@ -151,8 +169,8 @@ def _shape(life: Life) -> str:
     return str(list(life.shape)) if life.shape else "scalar"
 
 
-def _at(stack: Stack) -> str:
-    return wording.place(stack[0]) if stack else ""
+def _at(stack: Stack, main: str) -> str:
+    return f"({wording.place(stack[0], main)})" if stack else ""
 
 
 def _line(console: Console, text: Text) -> None:

@@ -1,4 +1,4 @@
-"""gradtrace: see the autograd graph a PyTorch script built, and be told which line broke the gradients.
+"""gradtrace: see the autograd graph a PyTorch script built, and find the line that breaks its gradients.
 
 The command line is the main interface: `gradtrace show`, `gradtrace dot` and `gradtrace check`. In a REPL, a notebook or
 a test there are the same from Python:
@@ -23,7 +23,7 @@ __all__ = ["__version__", "dot", "show", "watch"]
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, looked up when they are asked for, and what `%load_ext gradtrace` asks for."""
+    """The public names, looked up when they are used, and what `%load_ext gradtrace` needs."""
     from importlib import import_module
 
     if name == "load_ipython_extension":

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from gradtrace.errors import ExitCode, GradtraceError, UsageError
-from gradtrace.host.streams import tell
+from gradtrace.host.streams import announce
 
 _CHECK_CODES = """
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or an internal error; 3 the script failed for another
@@ -31,20 +31,10 @@ Exit codes: 0 all that optimizers hold trains; 1 something that an optimizer hol
 error; 3 the script failed; 4 no parameter was seen.
 """
 
-app = typer.Typer(
-    name="gradtrace",
-    add_completion=False,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="See the autograd graph that a PyTorch script builds, and find the line that breaks its gradients.",
-    epilog=_CHECK_CODES,
-)
-
 
 @dataclass(frozen=True)
 class _Job:
-    """What a command line asks for. It runs outside of typer, whose error handling must not touch the script's."""
+    """The command that a command line names. It runs outside of typer, whose error handling must not touch the script's."""
 
     run: Callable[[], int]
     debug: bool
@@ -73,12 +63,12 @@ class _Job:
 # --- how typer parses ------------------------------------------------------------------------------------------------
 
 
-class _Command(TyperCommand):
+class _Light:
     """Takes texts, and what is not given, as they are: to check them typer loads pydantic, half of all that our start
     takes."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        parameters: list[Any] = super().get_params(ctx)
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for one in parameters:
             if not one.required:
                 is_text = one.type_descriptor.annotation in (str, list[str])
@@ -88,6 +78,14 @@ class _Command(TyperCommand):
 
 def _value(is_text: bool, checked: Callable[[Any, Any], Any], context: Any, value: Any) -> Any:
     return value if is_text or value is None else checked(context, value)
+
+
+class _Commands(_Light, TyperGroup):
+    """All commands."""
+
+
+class _Command(_Light, TyperCommand):
+    """One command."""
 
 
 class _RunsScript(_Command):
@@ -107,7 +105,7 @@ class _RunsScript(_Command):
             at = end
         late = self._misplaced(args[at:])
         if late is not None:
-            tell(f"{late} comes after {args[at]}, which gets it; options of gradtrace come before the script")
+            announce(f"{late} comes after {args[at]}, which gets it; options of gradtrace come before the script")
         return super().parse_args(ctx, args)
 
     def _misplaced(self, words: list[str]) -> str | None:
@@ -126,6 +124,17 @@ class _RunsScript(_Command):
 
 
 _RUN: dict[str, Any] = {"cls": _RunsScript, "context_settings": {"allow_interspersed_args": False}}
+
+app = typer.Typer(
+    cls=_Commands,
+    name="gradtrace",
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="See the autograd graph that a PyTorch script builds, and find the line that breaks its gradients.",
+    epilog=_CHECK_CODES,
+)
 
 # --- options of several commands -------------------------------------------------------------------------------------
 
@@ -530,7 +539,7 @@ def main() -> None:
         for job in jobs:
             code = job.answer()
     except GradtraceError as error:
-        tell(str(error))
+        announce(str(error))
         code = ExitCode.ERROR
     sys.exit(code)
 

@@ -1,9 +1,9 @@
 """Everything gradtrace raises on purpose, and the exit codes of the command line.
 
-    GradtraceError          exit code 2: gradtrace could not do what was asked
+    GradtraceError          exit code 2: gradtrace could not do what was requested
     ├── UsageError          an option or argument that cannot be meant
     ├── ScriptError         the script cannot be started: missing, unreadable, not Python
-    ├── DocumentError       a file that it was given cannot be used: saved graph, settings, baseline, recording
+    ├── DocumentError       a file that was named cannot be used: saved graph, settings, baseline, recording
     └── OutputError         the result cannot be written or drawn: no `dot` program, unwritable file
 
 The message is one line for the user: what happened, where, what to do.

@@ -143,7 +143,7 @@ def test_writes_views_and_cuts(told: Callable[..., list[str]]) -> None:
     assert "u: [2.718, 7.389] → [3.718, 8.389], written in place (version 0 → 1)" in lines
     assert "ExpBackward0 (line 3) had saved the old numbers of u for its backward" in lines
     assert "v: [1.0, 2.0] → [0.0, 1.0], written in place (version 0 → 1)" in lines
-    assert "v: [0.0, 1.0] → [7.0, 7.0], written in a way that autograd does not see" in lines
+    assert "v: [0.0, 1.0] → [7.0, 7.0], written where autograd does not see it" in lines
     assert "w is a view of v" in lines
     assert "s = [7.0, 7.0]   cut off by detach(): no gradient will flow back" in lines
     assert lines.count("gradients are off: what is computed from here on has no graph") == 1
@@ -195,9 +195,9 @@ def test_odd_numbers_are_never_hidden(told: Callable[..., list[str]]) -> None:
         c = torch.full((100,), 1e-12)
         c[3] = float("nan")
         """)
-    assert lines[2] == "a = [1e-09, 0.0, nan, -inf]   asks for no gradient"
-    assert lines[4] == "b = [100] all exactly 0   asks for no gradient"
-    assert lines[6] == "c = [100] all 1e-12   asks for no gradient"
+    assert lines[2] == "a = [1e-09, 0.0, nan, -inf]   does not require grad"
+    assert lines[4] == "b = [100] all exactly 0   does not require grad"
+    assert lines[6] == "c = [100] all 1e-12   does not require grad"
     assert lines[8].startswith("c: up to 1e-12 [100] → [100] 1 NaN, all 1e-12, written in place")
 
 
@@ -250,7 +250,7 @@ def test_parameters_without_a_shape_yet(told: Callable[..., list[str]]) -> None:
         model(torch.ones(1, 3)).sum().backward()
         """)
     assert "model is a Sequential with 4 parameters (3 numbers)" in lines
-    assert any(line.startswith("asks for the gradient of") for line in lines)
+    assert any(line.startswith("computes the gradient of") for line in lines)
     assert "4 parameters of model get their first gradient" in " ".join(lines)
 
 
@@ -325,7 +325,7 @@ def test_what_is_too_large_to_be_looked_at_is_not_told_as_nothing(
         y.backward()
     """)
     story = "\n".join(lines)
-    assert "from a graph that is too large to be looked at" in story
+    assert "from a graph that is too large to look at" in story
     assert "with respect to leaves beyond what was looked at of its graph" in story
     assert "not reached" not in story
     assert story.count("a leaf that asks") == 1

@@ -70,7 +70,7 @@ def test_a_cell_that_fails_is_explained_and_ends_the_run_of_the_notebook(outputs
     assert error.evalue.startswith("Trying to backward through the graph a second time")
     assert "In[4]" in "".join(error.traceback)
     assert "\n --> In[4]:3:1\n" in printed([report])
-    assert (end.output_type, end.ename) == ("error", "_AlreadyToldError")
+    assert (end.output_type, end.ename) == ("error", "_AlreadyReportedError")
 
 
 def test_options_choose(outputs: dict[str, list[Any]]) -> None:
@@ -87,7 +87,7 @@ def test_options_choose(outputs: dict[str, list[Any]]) -> None:
 def test_what_is_wrong_is_told(cell: str, message: str, outputs: dict[str, list[Any]]) -> None:
     told, end = outputs[cell]
     assert told.text.startswith(message)
-    assert (end.ename, end.traceback) == ("_AlreadyToldError", [])
+    assert (end.ename, end.traceback) == ("_AlreadyReportedError", [])
 
 
 def test_nothing_stays(outputs: dict[str, list[Any]]) -> None:

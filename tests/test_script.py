@@ -262,8 +262,8 @@ class TestEnd:
     @pytest.mark.parametrize(
         "source",
         [
-            "from gradtrace.script import StopRun\nraise StopRun",
-            "from gradtrace.script import StopRun\ntry: raise StopRun\nexcept BaseException: {}[0]",
+            "from gradtrace.host.script import StopRun\nraise StopRun",
+            "from gradtrace.host.script import StopRun\ntry: raise StopRun\nexcept BaseException: {}[0]",
         ],
     )
     def test_by_stopping_is_quiet(self, here: Path, source: str) -> None:
@@ -278,7 +278,7 @@ class TestEnd:
     def test_by_os_exit_has_the_status_of_the_report(self, here: Path) -> None:
         Path("train.py").write_text("import os; print('before', end=' '); os._exit(4)")
         watch = "script.load('train.py', []).run(nullcontext(), lambda ended: print(ended.how) or 9)"
-        done = start("-c", f"from contextlib import nullcontext; from gradtrace import script; {watch}")
+        done = start("-c", f"from contextlib import nullcontext; from gradtrace.host import script; {watch}")
         assert (done.stdout, done.status) == ("before exit\n", 9)
 
     @pytest.mark.usefixtures("process")

@@ -442,16 +442,16 @@ class TestGradients:
 class TestPath:
     def test_shows_only_the_ways_to_a_leaf(self, show: Runner) -> None:
         text = show(FLOW, "--path", "dead.bias").text
-        assert "only what lies on the ways to dead.bias: 8 of " in text
+        assert "only what lies on the paths to dead.bias: 8 of " in text
         assert "◆ dead.bias" in text
         assert "weight" not in text
         assert "broken" not in text
 
     def test_says_where_the_ways_end(self, show: Runner) -> None:
         text = show(FLOW, "--path", "used.weight").text
-        assert "no way leads to used.weight: they end at the cuts shown here: " in text
+        assert "no path leads to used.weight: they end at the cuts shown here: " in text
         assert "✂ detach() at train.py:8" in text
-        assert "no way leads to used.weight, and none is cut" in text, "of the other graph"
+        assert "no path leads to used.weight, and none is cut" in text, "of the other graph"
 
     def test_of_an_unknown_leaf_is_told(self, show: Runner) -> None:
         shown = show(FLOW, "--path", "dead.bia")

@@ -1,4 +1,4 @@
-"""check: runs the script under watch, judges what was seen, and reports it in every form that was asked for."""
+"""check: runs the script under watch, judges what was seen, and reports it in every requested form."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gradtrace.report.verdict import Verdict
 from gradtrace.source import texts
 from gradtrace.source.base_directory import relative_to
 
-#: what there is, and the ending of a file that asks for it
+#: what there is, and the file ending that selects it
 FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": "", "html": ".html"}
 #: those that a script must not print into
 _DOCUMENTS = {"json", "sarif", "junit", "html"}
@@ -86,7 +86,7 @@ def check(options: Options, wanted: CheckOptions) -> int:
 
 
 def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
-    """The recording that was named in the place of a script."""
+    """The recording that was named instead of a script."""
     if options.module is not None or not options.words or not options.words[0].endswith(".jsonl"):
         return None
     name = options.words[0]
@@ -242,7 +242,7 @@ class _Outputs:
         if self._otherwise is not None:
             self._otherwise.try_to_write(report, failures)
         for failure in failures[1:]:
-            streams.tell(str(failure))
+            streams.announce(str(failure))
         raise failures[0]
 
 

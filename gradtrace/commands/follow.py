@@ -1,4 +1,4 @@
-"""follow: runs the script under watch, statement by statement, and tells the story of the run."""
+"""follow: runs the script under watch, statement by statement, and shows the story of the run."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
 from gradtrace.stories.chronicle import Chronicle
 
+#: each is a module of renderers.story
 FORMATS = ("text", "json", "html")
 
 
 @dataclass(frozen=True, slots=True)
 class StoryOptions:
-    """What of a run is told: one function, some lines, so many turns of each loop, a package's code as well."""
+    """What of a run is shown: one function, some lines, so many iterations of each loop, a package's code as well."""
 
     function: str = ""
     lines: tuple[int, int] | None = None
@@ -30,14 +31,14 @@ class StoryOptions:
     package: str | None = None
 
 
-def follow(options: Options, plot: StoryOptions) -> int:
-    """Runs the script and tells its story; returns the exit code."""
+def follow(options: Options, wanted: StoryOptions) -> int:
+    """Runs the script and shows its story; returns the exit code."""
     options.check_places(options.output)
     kind = options.format or by_ending(options.output, "follow", "text", FORMATS)
     if kind not in FORMATS:
         raise no_such("format of follow", kind, FORMATS)
     program = options.load()
-    roots = (*program.roots, *script.package_roots(plot.package)) if plot.package else program.roots
+    roots = (*program.roots, *script.package_roots(wanted.package)) if wanted.package else program.roots
     if kind == "html" and options.output is None:
         raise UsageError("--format html: name a file for the page, as in -o story.html")
     out = Out(options.output, options.color, claim=options.output is None)
@@ -48,23 +49,23 @@ def follow(options: Options, plot: StoryOptions) -> int:
         from gradtrace.watcher.watch import Watch
 
     render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.story.{kind}").render
-    judge, chronicle = Judge(), Chronicle(plot.loops)
-    teller = Storyteller(chronicle, Wanted(plot.function, plot.lines))
-    listener = _told_of_findings(judge, chronicle)
+    judge, chronicle = Judge(), Chronicle(wanted.loops)
+    teller = Storyteller(chronicle, Wanted(wanted.function, wanted.lines))
+    listener = _listener(judge, chronicle)
     watch = Watch(listener, user_roots=roots, stop_after=options.steps, story=teller, debug=options.debug)
 
     def finish(ended: Ended) -> int:
         story = chronicle.story(program.name, ended, judge.findings, watch.remarks + watch.unseen)
         out.write(render(story, out.paper))
         if not story.items:
-            lines = " in these lines" if plot.lines else ""
-            streams.tell(f"no statement of {plot.function or program.name} ran{lines}")
+            lines = " in these lines" if wanted.lines else ""
+            streams.announce(f"no statement of {wanted.function or program.name} ran{lines}")
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
     return WatchedRun(program, watch, finish).run(options.timeout)
 
 
-def _told_of_findings(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:
+def _listener(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:
     """Judges each event, and says at once which step of the story a new finding belongs to."""
     known: set[tuple[str, str, int]] = set()
 

@@ -114,19 +114,19 @@ class WatchedRun:
         try:
             return self._report(ended)
         except GradtraceError as error:
-            streams.tell(str(error))
+            streams.announce(str(error))
             return ExitCode.ERROR
 
 
 def _warn_of_own_name(directory: str | None) -> None:
     if directory is not None and os.path.isfile(os.path.join(directory, "gradtrace.py")):
-        streams.tell("the script's own gradtrace.py cannot be imported under gradtrace; rename it")
+        streams.announce("the script's own gradtrace.py cannot be imported under gradtrace; rename it")
 
 
 def by_ending(path: Path | None, command: str, default: str, known: Sequence[str]) -> str:
-    """The format that the ending of a file asks for; `default` where it asks for none.
+    """The format that the ending of a file selects; `default` where it selects none.
 
-    Raises `UsageError` for the endings of formats that the command does not write: nobody wants a tree in a .svg.
+    Raises `UsageError` for the endings of formats that the command does not write, such as a tree in a .svg.
     """
     ending = path.suffix.lstrip(".").lower() if path else ""
     if ending in known or not ending or (default == "text" and ending not in _ENDINGS):

@@ -1,4 +1,4 @@
-"""`show` and `dot`: graphs of a script that runs, or from a file, on their way to a renderer."""
+"""`show` and `dot`: graphs of a script that runs, or from a file, passed on to a renderer."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class GraphOptions:
     line: int | None = None
     #: with the gradients that come by
     gradients: bool = False
-    #: only the ways to this leaf
+    #: only the paths to this leaf
     path: str | None = None
 
     def of(self, graphs: Sequence[Graph]) -> Sequence[Graph]:
-        """The graphs that lead to the leaf asked for; all, down to where their ways end, where none does."""
+        """The graphs that lead to the requested leaf; all, down to where their paths end, where none does."""
         if self.path is None:
             return graphs
         known = paths.leaf_names(graphs)
@@ -73,7 +73,7 @@ def show(options: Options, wanted: GraphOptions, folding: Folding, saved: bool =
         folded = folding.of(graphs, tree.height, tree.PAGE)
         return out.paper.printed(lambda console: tree.render(folded, console, saved=saved))
 
-    return _picture(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
+    return _draw_graphs(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
 
 
 def dot(options: Options, wanted: GraphOptions, folding: Folding, forward: bool) -> int:
@@ -91,26 +91,26 @@ def dot(options: Options, wanted: GraphOptions, folding: Folding, forward: bool)
 
     if kind in ("dot", "gv"):
         out = Out(options.output, options.color, claim=options.output is None)
-        return _picture(options, wanted, out, source)
+        return _draw_graphs(options, wanted, out, source)
     if kind == "html":
         out = Out(options.output, options.color)
-        return _picture(options, wanted, out, lambda graphs, *_: html.page(folded(graphs), list(folding.open)))
-    assert options.output is not None  # it was its ending that asked
+        return _draw_graphs(options, wanted, out, lambda graphs, *_: html.page(folded(graphs), list(folding.open)))
+    assert options.output is not None  # it was its ending that selected this
     path = options.output.absolute()
     dot.require_program(path)
 
     def draw(graphs: Sequence[Graph], _: Out, torch: str) -> None:
         if dot.write(source(graphs), path, kind) != "dot":
-            streams.tell(f"{path} was laid out by sfdp, since the graph is too large for dot")
+            streams.announce(f"{path} was laid out by sfdp, since the graph is too large for dot")
 
-    return _picture(options, wanted, Out(options.output, options.color), draw)
+    return _draw_graphs(options, wanted, Out(options.output, options.color), draw)
 
 
 #: the graphs, where the result goes, and the version of torch, if it ran
 _Draw: TypeAlias = Callable[[Sequence[Graph], "Out", str], "str | None"]
 
 
-def _picture(options: Options, wanted: GraphOptions, out: Out, draw: _Draw) -> int:
+def _draw_graphs(options: Options, wanted: GraphOptions, out: Out, draw: _Draw) -> int:
     options.check_places(options.output)
     if options.module is None and options.words and options.words[0].endswith(".json"):
         graphs = _read_back(options, wanted)
@@ -138,9 +138,9 @@ def _picture(options: Options, wanted: GraphOptions, out: Out, draw: _Draw) -> i
         # ours alone from here on: gone when this ends, and not looked through when the process does
         graphs, snapshots.graphs = snapshots.graphs, []
         for remark in watch.remarks:
-            streams.tell(remark)
+            streams.announce(remark)
         if not graphs:
-            streams.tell(snapshots.why_nothing())
+            streams.announce(snapshots.why_nothing())
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
         out.write(draw(wanted.of(graphs), out, TORCH_VERSION))
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
@@ -150,16 +150,16 @@ def _picture(options: Options, wanted: GraphOptions, out: Out, draw: _Draw) -> i
 
 def _read_back(options: Options, wanted: GraphOptions) -> Sequence[Graph]:
     name = options.words[0]
-    asked = {
+    given = {
         "--steps": options.steps,
         "--tensor": wanted.tensor,
         "--to-end": wanted.to_end,
         "--grad": wanted.gradients,
         "arguments": options.words[1:],
     }
-    if senseless := [option for option, value in asked.items() if value]:
+    if unusable := [option for option, value in given.items() if value]:
         raise UsageError(
-            f"{name} is a saved graph, which does not run: it takes no {senseless[0]} (options come before it)"
+            f"{name} is a saved graph, which does not run: it takes no {unusable[0]} (options come before it)"
         )
     try:
         text = Path(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Boxes: nodes that stand for several others, and what they tell of them."""
+"""Boxes: nodes that stand for several others, and what they show of them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Closed:
     times: int
     #: path of the module around it
     around: str
-    #: operations of the equal turn that is shown beside it
+    #: operations of the equal iteration that is shown beside it
     shown: frozenset[int]
 
 
 def shut(
-    parts: Parts, turns: Sequence[Sequence[Part | int]], around: str, shown: frozenset[int] = frozenset()
+    parts: Parts, iterations: Sequence[Sequence[Part | int]], around: str, shown: frozenset[int] = frozenset()
 ) -> Iterator[Closed]:
-    """The turns as one; a single operation without a leaf stays what it is."""
-    members = parts.members(turns)
+    """The iterations as one; a single operation without a leaf stays what it is."""
+    members = parts.members(iterations)
     if len(members) == 1 and not parts.reads_leaf(members[0]):
         return
-    inner = [one for turn in turns for one in turn if isinstance(one, Part)]
+    inner = [one for iteration in iterations for one in iteration if isinstance(one, Part)]
     calls = tuple(one.call for one in inner if one.call is not None)
     functions = tuple(dict.fromkeys(str(one.key[2]) for one in inner if one.key[0] == "function"))
     if len(members) > 1 or calls:
-        yield Closed(members, calls, functions, len(turns), around, shown)
+        yield Closed(members, calls, functions, len(iterations), around, shown)
 
 
 def box(

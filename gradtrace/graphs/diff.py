@@ -1,8 +1,8 @@
 """What differs between two graphs: nodes are matched by operation, module and the text of their source line, so that
 lines which only moved are no difference.
 
-Equal operations that only read something else are told as such; that a cut, a frozen leaf or a new operation stands
-where another thing stood before is told once, at the node that reads it.
+Equal operations that only read something else are shown as such; that a cut, a frozen leaf or a new operation is
+where another thing was before is shown once, at the node that reads it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class _Pair:
         return (self._before, self._after)[side].text(node)
 
     def changes(self) -> Iterator[Change]:
-        """From the loss down; a module that is gone or new as a whole is told in one."""
+        """From the loss down; a module that is gone or new as a whole is shown in one."""
         found = list(self._single())
         for sign, graph, other in (("-", self._old, self._new), ("+", self._new, self._old)):
             known = {call.path for call in other.calls}

@@ -23,7 +23,7 @@ A graph has
                 share memory), `storage_bytes`, `parameter`
     edges       node `user` read output number `output` of node `source` as its input number `input` (from 0)
     calls       of modules: `number` (from 1, in order), `path`, `kind` (the class), `inside` (number of the outer call)
-    absent      names of the script's parameters that no way leads to
+    absent      names of the script's parameters that no path leads to
     remarks     for people
 
 What has its default (null, 0, false, empty) is left out of nodes, edges, saved tensors and sites.

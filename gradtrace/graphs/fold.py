@@ -1,6 +1,6 @@
 """Folds a graph: parts become boxes, so that a graph of thousands of nodes fits a screen.
 
-A folded graph is a graph again, with nodes of the kind BOX. Of a repetition one turn is shown, and the others are one
+A folded graph is a graph again, with nodes of the kind BOX. Of a repetition one iteration is shown, and the others are one
 box. Leaves and constants go into the box that uses them; one that different boxes use stays outside. Cuts stay outside,
 and so does what was written to in place.
 """
@@ -68,10 +68,10 @@ def _closed(parts: Parts, depth: int, open: Collection[str]) -> Iterator[Closed]
         around = part.call.path if part.call is not None else around
         left = ALL if part.call is not None and part.call.path in open else left
         for run in parts.runs(part):
-            last = run.turns[-1]
+            last = run.iterations[-1]
             closed = left <= 0 and not any(id(one) in parts.apart for one in last)
-            if turns := run.turns if closed else run.turns[:-1]:
-                yield from shut(parts, turns, around, frozenset() if closed else frozenset(parts.members([last])))
+            if iterations := run.iterations if closed else run.iterations[:-1]:
+                yield from shut(parts, iterations, around, frozenset() if closed else frozenset(parts.members([last])))
             for one in [] if closed else last:
                 if parts.is_layer(one) and left < ALL // 2 and id(one) not in parts.apart:
                     yield from shut(parts, [[one]], around)

@@ -1,7 +1,7 @@
 """How much memory a graph keeps alive by what it saved for the backward, and which nodes, modules and lines it is for.
 
 A memory that several tensors share, as views do, counts once. That of parameters and buffers lives without the graph
-and is told apart. What lies behind `saved_tensors_hooks` is unknown, and so is what a custom Function puts into
+and is counted apart. What lies behind `saved_tensors_hooks` is unknown, and so is what a custom Function puts into
 attributes of its context.
 """
 

@@ -1,6 +1,6 @@
 """How a graph divides into parts: calls of modules within calls of modules; outside of them functions and lines.
 
-A part is an unbroken stretch of the order in which operations were made. So no way leads out of a part and back in, and
+A part is an unbroken stretch of the order in which operations were made. So no path leads out of a part and back in, and
 whatever parts are drawn as one, the graph stays free of circles.
 """
 
@@ -18,9 +18,9 @@ from gradtrace.model.graph import Call, Graph, Kind, Node, SavedState
 
 #: ("call", number), ("function", path, name) or ("line", path, name, number)
 Key: TypeAlias = tuple[object, ...]
-#: how many turns make a repetition that is worth telling: of modules, of single operations
+#: how many iterations make a repetition that is worth showing: of modules, of single operations
 _FEWEST_BLOCKS, _FEWEST_NODES = 3, 6
-#: the longest turn that is searched for
+#: the longest iteration that is searched for
 _LONGEST_TURN = 64
 
 
@@ -39,9 +39,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Turns of the same structure, one after the other: parts and ranks. What comes once has one turn."""
+    """Turns of the same structure, one after the other: parts and ranks. What comes once has one iteration."""
 
-    turns: tuple[tuple[Part | int, ...], ...]
+    iterations: tuple[tuple[Part | int, ...], ...]
 
 
 class Parts:
@@ -195,16 +195,16 @@ class Parts:
         likeness = [self._likeness[one] if isinstance(one, int) else (one.likeness, _family(one)) for one in inner]
         at = 0
         while at < len(inner):
-            period, turns, rest = _repetition(likeness, at, inner)
-            yield from (Run(((one,),)) for one in inner[at : at + rest])  # a loop ends with a whole turn
-            starts = range(at + rest, at + rest + turns * period, period)
+            period, iterations, rest = _repetition(likeness, at, inner)
+            yield from (Run(((one,),)) for one in inner[at : at + rest])  # a loop ends with a whole iteration
+            starts = range(at + rest, at + rest + iterations * period, period)
             yield Run(tuple(tuple(inner[start : start + period]) for start in starts))
-            at += rest + period * turns
+            at += rest + period * iterations
 
-    def members(self, turns: Iterable[Iterable[Part | int]]) -> tuple[int, ...]:
-        """The ids of the operations in these turns."""
+    def members(self, iterations: Iterable[Iterable[Part | int]]) -> tuple[int, ...]:
+        """The ids of the operations in these iterations."""
         found: list[int] = []
-        for one in (one for turn in turns for one in turn):
+        for one in (one for iteration in iterations for one in iteration):
             found += [one] if isinstance(one, int) else range(one.start, one.end)
         return tuple([self.operations[rank].id for rank in found])
 
@@ -258,19 +258,19 @@ def _below(call: Call | None, around: Call | None) -> str:
 
 
 def _family(part: Part) -> str:
-    """`layers.#` for `layers.3`: modules of a list may be turns of one repetition, `query` and `key` are two things."""
+    """`layers.#` for `layers.3`: modules of a list may be iterations of one repetition, `query` and `key` are two things."""
     return re.sub(r"\b\d+\b", "#", part.call.path) if part.call is not None else ""
 
 
 def _repetition(likeness: Sequence[object], at: int, inner: Sequence[Part | int]) -> tuple[int, int, int]:
-    """The period and number of turns of the repetition that begins at a place, and how much of another turn is left
+    """The period and number of iterations of the repetition that begins at a place, and how much of another iteration is left
     over; (1, 1, 0) where there is none."""
     for period in range(1, min(_LONGEST_TURN, (len(likeness) - at) // 2) + 1):
         end = at + period
         while end < len(likeness) and likeness[end] == likeness[end - period]:
             end += 1
-        turns, rest = divmod(end - at, period)
+        iterations, rest = divmod(end - at, period)
         blocks = any(isinstance(one, Part) for one in inner[at : at + period])
-        if turns >= (_FEWEST_BLOCKS if blocks else _FEWEST_NODES):
-            return period, turns, rest
+        if iterations >= (_FEWEST_BLOCKS if blocks else _FEWEST_NODES):
+            return period, iterations, rest
     return 1, 1, 0

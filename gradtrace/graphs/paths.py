@@ -1,4 +1,4 @@
-"""The ways between the loss and one leaf."""
+"""The paths between the loss and one leaf."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gradtrace.model.graph import Graph, Kind
 def toward(graph: Graph, name: str) -> Graph:
     """What of the graph lies between its roots and the leaf of that name: all of it that the leaf's gradient comes by.
 
-    Where no way leads there, the ways to where they end, which are cuts; the roots alone where nothing is cut.
+    Where no path leads there, the paths to where they end, which are cuts; the roots alone where nothing is cut.
     """
     ends = [node.id for node in graph.nodes if node.kind is Kind.LEAF and node.name == name]
-    remark = f"only what lies on the ways to {name}"
+    remark = f"only what lies on the paths to {name}"
     if not ends:
         ends = [node.id for node in graph.nodes if node.kind is Kind.CUT]
-        remark = f"no way leads to {name}" + (": they end at the cuts shown here" if ends else ", and none is cut")
+        remark = f"no path leads to {name}" + (": they end at the cuts shown here" if ends else ", and none is cut")
     kept = _above(graph, ends)
     remark += f": {len(kept):,} of {len(graph.nodes):,} nodes" if kept else ""
     cut = {number for number in kept if graph.by_id[number].kind is Kind.CUT}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from gradtrace.host.streams import flush, tell
+from gradtrace.host.streams import announce, flush
 from gradtrace.model.finding import Ended
 
 _running: list[Leaving] = []
@@ -75,7 +75,7 @@ class Leaving:
         if again is None or self._used():
             self._at_exit(Ended("exit", 0))
         if again is None:
-            tell(f"the script replaced itself by {os.fsdecode(path)}, which is not watched")
+            announce(f"the script replaced itself by {os.fsdecode(path)}, which is not watched")
         return argv if again is None else again
 
     def _watched_again(self, path: Any, argv: Any) -> list[str] | None:

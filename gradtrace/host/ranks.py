@@ -60,9 +60,9 @@ class Rank:
 def here() -> Rank | None:
     """This process among the ranks of this machine, where torchrun has started several."""
     number, size = (os.environ.get(name, "") for name in ("LOCAL_RANK", "LOCAL_WORLD_SIZE"))
-    job, turn = (os.environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT"))
-    # other launchers set some of these too, and then nobody knows that the ranks have one parent to meet by
+    job, restarts = (os.environ.get(f"TORCHELASTIC_{name}", "") for name in ("RUN_ID", "RESTART_COUNT"))
+    # other launchers set some of these too, and then the ranks may have no common parent to meet by
     if not (job and number.isdecimal() and size.isdecimal() and int(size) > 1):
         return None
-    name = f"gradtrace-{job}-{turn}-{os.getppid()}".replace(os.sep, "_")
+    name = f"gradtrace-{job}-{restarts}-{os.getppid()}".replace(os.sep, "_")
     return Rank(int(number), int(size), Path(tempfile.gettempdir()) / name)

@@ -118,7 +118,7 @@ def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:
 
     Raises `ScriptError` where there is nothing that python could run.
     """
-    if not what or "\0" in what:
+    if not module and (not what or "\0" in what):
         raise ScriptError(f"{what!r} is not the name of a script; name one, as in train.py")
     try:
         if module:

@@ -30,7 +30,7 @@ class KeptStdout:
         return self._stream.isatty()
 
     def deliver(self, text: str) -> None:
-        """Writes the text, to stderr where the script took the copy away. Raises `OutputError`."""
+        """Writes the text, to stderr where the script closed our copy. Raises `OutputError`."""
         if self._descriptor.is_ours:
             deliver(text, self._stream)
         else:
@@ -46,7 +46,7 @@ def keep_stdout() -> KeptStdout | None:
 def claim_stdout() -> KeptStdout:
     """Gives stdout to the caller alone and leads what anyone else writes there to stderr, until the process ends.
 
-    There is no way back on purpose: threads, children and atexit handlers print after the script's last line. Where
+    There is no undoing this on purpose: threads, children and atexit handlers print after the script's last line. Where
     stdout is closed, the document goes nowhere, as prints would.
     """
     flush(sys.stdout, sys.__stdout__)
@@ -61,8 +61,8 @@ def _writer(descriptor: int, encoding: str) -> TextIO:
     return open(descriptor, "w", encoding=encoding, errors="backslashreplace", closefd=False)
 
 
-def tell(message: str) -> None:
-    """A line for people on stderr, even if the script has closed its own."""
+def announce(message: str) -> None:
+    """Prints a line on stderr, even if the script has closed its own."""
     flush(sys.stderr)
     if sys.__stderr__ is not None:
         with suppress(OSError):

@@ -1,6 +1,6 @@
 """Tracebacks that read as if gradtrace were not there.
 
-Watching adds frames of two kinds to the stack. Our own are told by the directory of their code. The others are torch's:
+Watching adds frames of two kinds to the stack. Our own are known by the directory of their code. The others are torch's:
 a Python function F of torch that finds a mode active goes through `torch.overrides` to the mode's handler, which calls
 F once more. Without a mode there is only the second call of F.
 """
@@ -70,7 +70,7 @@ def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
 
 
 def _drop_dispatch(kept: list[TracebackType]) -> bool:
-    """Takes torch's way to the handler off the end; False where the handler was called from C."""
+    """Takes torch's path to the handler off the end; False where the handler was called from C."""
     before = len(kept)
     while kept and _is_dispatch(kept[-1]):
         kept.pop()

@@ -155,7 +155,7 @@ def _graph(tensors: Sequence[torch.Tensor], frame: FrameType) -> Graph:
 class watch:  # noqa: N801 - used like a function
     """Watches this thread's use of torch in a `with` block.
 
-    `findings` are what `gradtrace check` would tell, `graphs` those of each backward call site, one each. Both can be
+    `findings` are what `gradtrace check` would report, `graphs` those of each backward call site, one each. Both can be
     read in the block and after it.
     """
 

@@ -44,12 +44,12 @@ def load(shell: Any) -> None:
             _check(shell, _wishes(line), cell)
         except GradtraceError as error:
             sys.stderr.write(f"gradtrace: {error}\n")
-            raise _AlreadyToldError from None
+            raise _AlreadyReportedError from None
 
     shell.register_magic_function(gradtrace, "cell")
 
 
-class _AlreadyToldError(Exception):
+class _AlreadyReportedError(Exception):
     """Ends the cell, as errors do, when there is nothing left to say."""
 
     def _render_traceback_(self) -> list[str]:
@@ -66,14 +66,14 @@ def _wishes(line: str) -> CheckOptions:
     parser.add_argument("command", choices=["check"])
     for option in ("--select", "--ignore", "--level"):
         parser.add_argument(option, action="append", default=[])
-    told = parser.parse_args(shlex.split(line))
-    return CheckOptions(told.select, told.ignore, levels=told.level)
+    given = parser.parse_args(shlex.split(line))
+    return CheckOptions(given.select, given.ignore, levels=given.level)
 
 
 def _check(shell: Any, wishes: CheckOptions, cell: str) -> None:
     from gradtrace.watcher.watch import TORCH_VERSION, Watch
 
-    if shell.should_run_async(cell) and _loop_is_running():
+    if _loop_is_running() and _awaits(shell, cell):
         raise UsageError("%%gradtrace check: a cell with await at its top cannot be checked; put it into a function")
     known = frozenset(rule.id for rule in rules.all_rules())
     verdict = Verdict(wishes.settings(known).over(config.near(Path.cwd(), known)))
@@ -87,7 +87,7 @@ def _check(shell: Any, wishes: CheckOptions, cell: str) -> None:
     report = verdict.report(judge, run, watch.backward_calls, watch.optimizer_steps)
     sys.stdout.write(text.render(_named(report, shell), Paper(color=not os.environ.get("NO_COLOR"))))
     if error is not None:
-        raise _AlreadyToldError
+        raise _AlreadyReportedError
 
 
 def _ended(error: BaseException | None) -> Ended:
@@ -96,6 +96,15 @@ def _ended(error: BaseException | None) -> Ended:
     if isinstance(error, KeyboardInterrupt):
         return Ended("interrupted", 130)
     return Ended("exception", 1, format_exception_only(error)[-1].strip())
+
+
+def _awaits(shell: Any, cell: str) -> bool:
+    """Whether the cell has an `await` outside of functions."""
+    try:
+        transformed = shell.transform_cell(cell)
+    except Exception:  # noqa: BLE001 - the shell reports it when the cell runs
+        return False
+    return bool(shell.should_run_async(cell, transformed_cell=transformed))
 
 
 def _loop_is_running() -> bool:
@@ -109,7 +118,7 @@ def _loop_is_running() -> bool:
 @contextmanager
 def _in_place(shell: Any) -> Iterator[None]:
     """Has the shell give what runs now the number of the cell with the magic, not one of its own."""
-    names = (told[1] for file in _running_files() if (told := shell.compile.format_code_name(file)))
+    names = (name[1] for file in _running_files() if (name := shell.compile.format_code_name(file)))
     number, following = re.search(r"\d+", next(names, "")), shell.execution_count
     if number is not None:
         shell.execution_count = int(number[0])
@@ -131,11 +140,11 @@ def _named(report: Report, shell: Any) -> Report:
     """The report with `In[3]` in the place of the file that IPython made up for a cell."""
 
     def site(found: Site) -> Site:
-        told = shell.compile.format_code_name(found.path)
-        if told is None:
+        name = shell.compile.format_code_name(found.path)
+        if name is None:
             return found
-        linecache.cache[told[1]] = linecache.cache[found.path]
-        return found._replace(path=told[1])
+        linecache.cache[name[1]] = linecache.cache[found.path]
+        return found._replace(path=name[1])
 
     def finding(found: Finding) -> Finding:
         related = tuple(Related(site(one.site), one.message) for one in found.related)

@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.stash[_JUDGING] = _Judging(config)
     if config.getoption("--gradtrace"):
-        config.stash[_JUDGING].verdict()  # so that wrong settings are told now
+        config.stash[_JUDGING].verdict()  # so that wrong settings are reported now
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     except BaseException as error:
         watched.stop(error)
         if watched.findings:
-            item.add_report_section("call", "gradtrace", watched.told())
+            item.add_report_section("call", "gradtrace", watched.text())
         raise
     watched.stop()
     if watched.failed:
-        pytest.fail(watched.told(), pytrace=False)
+        pytest.fail(watched.text(), pytrace=False)
     return result
 
 
@@ -98,7 +98,7 @@ class Watched:
 
         return self._report().exit_code == ExitCode.FINDINGS
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The report for people."""
         from gradtrace.renderers.findings import text
         from gradtrace.renderers.paper import Paper
@@ -134,8 +134,8 @@ class _Judging:
         from gradtrace.report.verdict import Verdict
 
         named = self._config.getoption("--gradtrace-fail-on")
-        told = Settings(fail_on=config.level(named) if named else None)
-        return Verdict(told.over(config.near(self._config.rootpath, _rules())))
+        given = Settings(fail_on=config.level(named) if named else None)
+        return Verdict(given.over(config.near(self._config.rootpath, _rules())))
 
     def allowed(self, item: pytest.Item) -> frozenset[str]:
         """The rules that markers of the test allow."""

@@ -42,7 +42,7 @@ class Finding:
     message: str
     #: what to type instead
     help: str
-    #: the line that caused it, where the mend goes
+    #: the line that caused it, where the fix goes
     site: Site
     related: tuple[Related, ...] = ()
     occurrences: int = 1
@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Silenced:
-    """A finding that the user does not want to hear of. `how` is "comment" or "baseline"."""
+    """A finding that the user silenced. `how` is "comment" or "baseline"."""
 
     finding: Finding
     how: str
@@ -124,13 +124,13 @@ class Report:
     #: what the reader must know about the watching itself (internal errors, what could not be seen)
     remarks: tuple[str, ...] = ()
     silenced: tuple[Silenced, ...] = ()
-    #: rules that had too little to judge by, in this run
+    #: rules that lacked data, in this run
     unjudged: tuple[Unjudged, ...] = ()
     #: the rules that were to judge
     rules: tuple[Manual, ...] = ()
     #: findings below this level do not fail
     fail_on: Level = Level.WARNING
-    #: the directory that paths are told relative to; None for the working directory
+    #: the directory that paths are relative to; None for the working directory
     root: str | None = None
     #: the file that the settings came from
     settings: str | None = None

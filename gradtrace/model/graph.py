@@ -22,7 +22,7 @@ class Kind(Enum):
     OP = "op"
     #: a leaf that requires grad: `AccumulateGrad`
     LEAF = "leaf"
-    #: an input that needs no gradient; torch keeps no node for it
+    #: an input that requires no grad; torch keeps no node for it
     CONSTANT = "constant"
     #: a place where the path was cut (`detach()`, `no_grad`, `.data` ...); its inputs are what lies behind
     CUT = "cut"
@@ -40,7 +40,7 @@ class SavedState(Enum):
 
 
 class TensorFact(NamedTuple):
-    """Shape and dtype of a tensor, e.g. `(64, 10)` and `float32`; None where torch does not tell."""
+    """Shape and dtype of a tensor, e.g. `(64, 10)` and `float32`; None where torch does not say."""
 
     shape: tuple[int, ...] | None
     dtype: str | None = None
@@ -88,13 +88,13 @@ class Box(NamedTuple):
 
     #: ids of the nodes inside
     members: tuple[int, ...]
-    #: paths of the modules in it, one for each turn of a repetition; empty outside of modules
+    #: paths of the modules in it, one for each iteration of a repetition; empty outside of modules
     paths: tuple[str, ...] = ()
     #: names of the functions in it that are outside of modules
     functions: tuple[str, ...] = ()
-    #: how many equal turns it stands for
+    #: how many equal iterations it stands for
     times: int = 1
-    #: the turns are further ones of the turn that is shown beside the box
+    #: the iterations are further ones of the one that is shown beside the box
     more: bool = False
     #: operations inside, and elements of the parameters they use
     operations: int = 0
@@ -163,7 +163,7 @@ class Graph:
     remarks: tuple[str, ...] = field(default=())
     #: the module calls that nodes ran in, in the order of their numbers
     calls: tuple[Call, ...] = ()
-    #: names of the script's parameters that no way leads to
+    #: names of the script's parameters that no path leads to
     absent: tuple[str, ...] = ()
     #: of a folded graph: the graph it stands for, how many levels of modules are open, and how many there are
     whole: Graph | None = None

@@ -27,7 +27,7 @@ _HEADINGS = ("Why it matters", "Bad", "Good")
 
 @dataclass(frozen=True, slots=True)
 class Manual:
-    """One rule, told to people. Paragraphs are unwrapped, code keeps its lines."""
+    """One rule, as people read it. Paragraphs are unwrapped, code keeps its lines."""
 
     rule: str
     level: Level
@@ -64,7 +64,7 @@ def read(rule: str, level: Level, docstring: str, needs: Needs | None = None) ->
 
 
 def _blocks(docstring: str) -> Iterator[tuple[str, str]]:
-    """Paragraphs with the heading they stand below: an indented one belongs to the last heading."""
+    """Paragraphs with the heading they are under: an indented one belongs to the last heading."""
     heading, seen = "", False
     for block in docstring.strip("\n").split("\n\n"):
         first, _, rest = block.partition("\n")

@@ -10,7 +10,7 @@ class Site(NamedTuple):
     """One frame of the user's code: the expression being evaluated in it.
 
     `line` and `end_line` count from 1; `column` and `end_column` count characters from 0, as Python's own tracebacks
-    do, and are None where the interpreter does not tell them (Python 3.10). A tuple, since places are looked up at every
+    do, and are None where the interpreter does not know them (Python 3.10). A tuple, since places are looked up at every
     call.
     """
 
@@ -30,10 +30,10 @@ class Site(NamedTuple):
 
     def plain(self) -> dict[str, Any]:
         """The fields that differ from their defaults."""
-        told = zip(self._fields, self, strict=True)
+        named = zip(self._fields, self, strict=True)
         return {
             name: value
-            for name, value in told
+            for name, value in named
             if name not in self._field_defaults or value != self._field_defaults[name]
         }
 

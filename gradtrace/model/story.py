@@ -94,8 +94,8 @@ class Asked:
     create_graph: bool
     #: operations run through
     operations: int
-    #: one way in the user's names for each leaf, if there are few: `loss → a → z → w1`
-    ways: tuple[str, ...] = ()
+    #: one path in the user's names for each leaf, if there are few: `loss → a → z → w1`
+    paths: tuple[str, ...] = ()
     #: leaves reached and how many operations took each in; those that ask for a gradient but were not reached
     reached: tuple[tuple[str, int], ...] = ()
     missed: tuple[str, ...] = ()

@@ -132,7 +132,7 @@ def totals(graph: Graph) -> list[str]:
 
 
 def reached(graph: Graph) -> set[int]:
-    """The nodes that a gradient from a root reaches: every way behind a cut is out."""
+    """The nodes that a gradient from a root reaches: every path behind a cut is out."""
     seen: set[int] = set()
     waiting = list(graph.roots)
     while waiting:
@@ -167,8 +167,12 @@ def faults(node: Node) -> list[str]:
             bad.setdefault(STATES[saved.state], []).append(saved.name)
     if not bad and not node.tags:
         return []
-    told = [f"saved {', '.join(names)} {words}" for words, names in bad.items()]
-    return told + [words for tag in node.tags if (words := STATE_TAGS.get(tag)) and words not in bad]
+    found = [f"saved {', '.join(names)} {words}" for words, names in bad.items()]
+    for tag in node.tags:
+        words = STATE_TAGS.get(tag)
+        if words and words not in bad:
+            found.append(words)
+    return found
 
 
 def box_title(box: Box, within: str = "") -> str:
@@ -204,9 +208,9 @@ def folding(graph: Graph) -> str:
     """How much of a folded graph is open, and how to see more; empty for one that is whole."""
     if graph.whole is None:
         return ""
-    ways = [f"--depth {graph.opened + 1} opens more"] if graph.opened < graph.levels else []
-    ways += ["--open NAME one module"] if any(call.path for call in graph.calls) else []
-    return f"folded at depth {graph.opened} of {graph.levels}{': ' * bool(ways)}{', '.join(ways)}"
+    hints = [f"--depth {graph.opened + 1} opens more"] if graph.opened < graph.levels else []
+    hints += ["--open NAME one module"] if any(call.path for call in graph.calls) else []
+    return f"folded at depth {graph.opened} of {graph.levels}{': ' * bool(hints)}{', '.join(hints)}"
 
 
 #: norms of gradients from vanishing to exploding: the level of a norm is the number of these that it reaches
@@ -260,23 +264,23 @@ def tags(node: Node) -> list[str]:
 
 
 def warnings(graph: Graph) -> list[str]:
-    """What the reader must know first: that the graph was freed, broken by an in-place write, or is cut."""
+    """What matters most: that the graph was freed, broken by an in-place write, or is cut."""
     graph = graph.whole or graph
     main = main_file(graph)
-    told = {
+    states = {
         "already freed": "this graph was already freed by an earlier backward: {} lost what was saved for backward",
         "modified in place": "this graph was broken by an in-place write: {} saved what was modified afterwards",
     }
     found = []
     ill = [(node, its) for node in graph.nodes if (its := faults(node))]
-    for words, text in told.items():
+    for words, text in states.items():
         nodes = [node for node, its in ill if any(fault.endswith(words) for fault in its)]
         if nodes:
             found.append(text.format(count(len(nodes), "operation")) + _at(nodes, main))
     cuts = [node for node in graph.nodes if node.kind is Kind.CUT]
     if cuts:
-        ways = ", ".join(dict.fromkeys(node.op for node in cuts))
-        found.append(f"no gradient passes {count(len(cuts), 'cut')}: {ways}" + _at(cuts, main))
+        hints = ", ".join(dict.fromkeys(node.op for node in cuts))
+        found.append(f"no gradient passes {count(len(cuts), 'cut')}: {hints}" + _at(cuts, main))
     return found
 
 
@@ -297,10 +301,10 @@ def printable(text: str) -> str:
 def elide_head(path: str, most: int) -> str:
     """The path without its first parts where it is longer than `most`: `5 more: …layers.0-4`."""
     words, _, last = path.rpartition(" ")
-    room = most - len(words) - 2 * bool(words) - 1
-    if len(path) <= most or room <= 0:
+    space = most - len(words) - 2 * bool(words) - 1
+    if len(path) <= most or space <= 0:
         return elide(path, most)
-    tail = last[-room:]
+    tail = last[-space:]
     return f"{words} …{tail.partition('.')[2] or tail}".lstrip()
 
 

@@ -1,7 +1,7 @@
-"""A file of findings that are known, so that only new ones are told.
+"""A file of findings that are known, so that only new ones are reported.
 
 A finding is known by its rule, its file, its function and the text of its line: not by the line's number, so that it is
-still known when lines are added above it. One entry stands for one finding.
+still known when lines are added above it. One entry is one finding.
 """
 
 from __future__ import annotations

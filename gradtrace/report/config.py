@@ -1,4 +1,4 @@
-"""What to judge and when to fail: said on the command line, or below [tool.gradtrace] in pyproject.toml.
+"""What to judge and when to fail: set on the command line, or below [tool.gradtrace] in pyproject.toml.
 
     [tool.gradtrace]
     select = ["stale-grad", "freed-graph"]       # these rules alone
@@ -8,7 +8,7 @@
     baseline = "gradtrace-baseline.json"         # findings that are known, relative to pyproject.toml
 
 The file is the nearest pyproject.toml with such a table, from the script's directory upwards. An option on the command
-line stands in for the same one of the file.
+line overrides the same one of the file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KEYS = ("select", "ignore", "fail-on", "levels", "baseline")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """None stands for what nobody has said."""
+    """None where nothing was set."""
 
     select: frozenset[str] | None = None
     ignore: frozenset[str] | None = None
@@ -44,7 +44,7 @@ class Settings:
     source: Path | None = None
 
     def over(self, other: Settings) -> Settings:
-        """These settings, and where they say nothing, those of `other`. What is selected here is not ignored there."""
+        """These settings, and where they set nothing, those of `other`. What is selected here is not ignored there."""
         ignored = None if other.ignore is None else other.ignore - (self.select or frozenset())
         return Settings(
             other.select if self.select is None else self.select,
@@ -98,7 +98,7 @@ def near(script: Path, known: Collection[str]) -> Settings:
 
 
 def _table(path: Path) -> Any:
-    """What stands below [tool.gradtrace]; None where nothing does. A broken file that does not name us is not ours."""
+    """What is set below [tool.gradtrace]; None where nothing is. A broken file that does not name us is not ours."""
     try:
         text = path.read_bytes()
         return tomllib.loads(text.decode()).get("tool", {}).get("gradtrace")
@@ -107,7 +107,7 @@ def _table(path: Path) -> Any:
     except (ValueError, AttributeError) as error:
         if b"gradtrace" not in text:
             return None
-        raise DocumentError(f"{path} is not TOML: {error}; mend it") from error
+        raise DocumentError(f"{path} is not TOML: {error}; fix it") from error
 
 
 def _settings(path: Path, table: Any, known: Collection[str]) -> Settings:

@@ -3,7 +3,7 @@
     loss.backward(retain_graph=True)  # gradtrace: ignore[unneeded-retain] -- the plot below needs the graph
 
 Several rules are separated by commas; the reason comes after `--` or `:` and is kept. A comment at the end of a
-statement of several lines covers all of them. Whatever silences nothing is told: a comment without a rule, an unknown
+statement of several lines covers all of them. Whatever silences nothing is reported: a comment without a rule, an unknown
 rule, one for which there was nothing to silence.
 """
 
@@ -45,7 +45,7 @@ def apply(
 ) -> tuple[list[Finding], list[Silenced], list[Finding]]:
     """The findings that remain, those that a comment silences, and what there is to say about comments.
 
-    `files` are all files of the user's; `judged` the rules that had their say in this run, of all `known` ones.
+    `files` are all files of the user's; `judged` the rules that judged this run, of all `known` ones.
     """
     kept, silenced, used = [], [], set()
     for finding in findings:
@@ -56,13 +56,13 @@ def apply(
             silenced.append(Silenced(finding, "comment", ignore.reason))
             used.add((ignore, finding.rule))
     met = (finding.site.path for finding in findings)  # what came by stdin is no file
-    told = [
+    useless = [
         _useless(ignore, why)
         for file in dict.fromkeys((*files, *met))
         for ignore in ignores(file)
         for why in _faults(ignore, {rule for at, rule in used if at == ignore}, judged, known)
     ]
-    return kept, silenced, told
+    return kept, silenced, useless
 
 
 def _matching(finding: Finding) -> Iterator[Ignore]:
@@ -79,12 +79,12 @@ def _faults(ignore: Ignore, used: set[str], judged: Collection[str], known: Coll
         if rule not in known:
             yield str(no_such("rule", rule, known))
         elif rule in judged and rule not in used:
-            yield f"{rule} found nothing here in this run; take it away, unless another run needs it"
+            yield f"{rule} found nothing here in this run; remove it, unless another run needs it"
 
 
 def _useless(ignore: Ignore, why: str) -> Finding:
-    what, _, mend = why.partition("; ")
-    return Finding(UNUSED, Level.NOTE, f"this comment silences nothing: {what}", mend, ignore.site)
+    what, _, fix = why.partition("; ")
+    return Finding(UNUSED, Level.NOTE, f"this comment silences nothing: {what}", fix, ignore.site)
 
 
 @texts.cached(1024)
@@ -103,7 +103,7 @@ def _comments(path: str, text: str) -> Iterator[Ignore]:
     begun: int | None = None
     waiting: tuple[tokenize.TokenInfo, re.Match[str]] | None = None
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if waiting is not None:  # what follows the comment tells whether it ends its statement
+        if waiting is not None:  # what follows the comment shows whether it ends its statement
             comment, found = waiting
             ends = token.type == tokenize.NEWLINE and begun is not None
             yield _ignore(path, comment, found, begun if ends and begun else comment.start[0])

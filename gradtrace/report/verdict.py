@@ -70,8 +70,8 @@ class Verdict:
     def _sifted(self, judge: Judge, run: RecordedRun) -> tuple[list[Finding], list[Silenced]]:
         complete = run.ended.how in ("finished", "exit") and not run.ended.status
         judged = judge.judged if complete else frozenset[str]()
-        findings, silenced, told = suppressions.apply(judge.findings, run.files, judged, self._known)
-        findings += told if suppressions.UNUSED in judge.judged else []
+        findings, silenced, useless = suppressions.apply(judge.findings, run.files, judged, self._known)
+        findings += useless if suppressions.UNUSED in judge.judged else []
         if self._baseline is None:
             return findings, silenced
         if self._written is not None:
@@ -88,10 +88,10 @@ def _root(directory: str) -> str:
 
 
 def _exit_code(judge: Judge, findings: Sequence[Finding], ended: Ended, calls: int, fail_on: Level) -> ExitCode:
-    loud = [finding for finding in findings if finding.level >= fail_on]
+    failing = [finding for finding in findings if finding.level >= fail_on]
     failed = ended.how not in ("finished", "stopped") and ended.status != 0
-    if failed and not judge.explains(ended.exception, loud):
+    if failed and not judge.explains(ended.exception, failing):
         return ExitCode.SCRIPT_FAILED
-    if loud:
+    if failing:
         return ExitCode.FINDINGS
     return ExitCode.OK if calls else ExitCode.NOTHING_TO_CHECK

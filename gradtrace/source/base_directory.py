@@ -1,4 +1,4 @@
-"""The directory that paths are told relative to: where the command began, wherever the script has gone since."""
+"""The directory that paths are relative to: where the command began, wherever the script has gone since."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def directory() -> str:
 
 @contextmanager
 def relative_to(directory: str) -> Iterator[None]:
-    """While open, paths are told relative to this directory."""
+    """While open, paths are relative to this directory."""
     before = _chosen.set(directory)
     try:
         yield

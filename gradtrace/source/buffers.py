@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gradtrace.model.site import Site
 from gradtrace.source import syntax
 
-#: how an array's memory comes to be a tensor's, and the other way round
+#: how an array's memory comes to be a tensor's, and the reverse
 _SHARING = {"from_numpy", "as_tensor", "asarray", "frombuffer"}
 _LENDING = {"numpy", "__array__"}
 #: functions that write to their first argument, and methods that write to their own array
@@ -29,7 +29,7 @@ class Buffer:
 
 
 def shared_buffer(paths: Iterable[str]) -> Buffer | None:
-    """The NumPy array that is shared with a tensor and filled by the user's code, as far as the source tells."""
+    """The NumPy array that is shared with a tensor and filled by the user's code, as far as the source shows."""
     nodes = [(node, path, function) for path in paths for node, function in syntax.functions(path)]
     shared = [Buffer(name, _site(*place), None, lent) for place in nodes for name, lent in _shared(place[0])]
     fillings = [(name, _site(*place)) for place in nodes for name in _filled(place[0])]

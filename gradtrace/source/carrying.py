@@ -1,4 +1,4 @@
-"""How the user's code carries values on: from one turn of a loop to the next, from call to call, into containers."""
+"""How the user's code carries values on: from one iteration of a loop to the next, from call to call, into containers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GROWING = ("append", "appendleft", "extend", "add", "insert", "push", "put", "u
 
 
 def round_trips(site: Site) -> frozenset[str]:
-    """What the statement at `site` reads and its loop assigns there or further down: values of the last turn."""
+    """What the statement at `site` reads and its loop assigns there or further down: values of the last iteration."""
     around, found = loop(site.path, site.line), statement(site.path, site.line, site.column)
     if around is None or found is None:
         return frozenset()
@@ -70,7 +70,7 @@ def stored(site: Site, attributes: Collection[str]) -> int | None:
 
 
 def returned_by(site: Site) -> bool:
-    """Whether the function around `site` returns what the statement there makes, and makes it anew at each call."""
+    """Whether the function around `site` returns what the statement there makes, and makes it again at each call."""
     found = statement(site.path, site.line, site.column)
     function = ancestor(site.path, found, FUNCTIONS) if found is not None else None
     if any("cache" in ast.unparse(one) for one in getattr(function, "decorator_list", ())):
@@ -185,7 +185,7 @@ def _has_detach(value: ast.expr) -> bool:
 
 def handed_over(site: Site, name: str) -> tuple[int, bool] | None:
     """The line further down the loop around `site` that gives `name` a value made before, as `prev = out` does, for the
-    next turn; and whether it does so without a graph (`prev = out.detach()`)."""
+    next iteration; and whether it does so without a graph (`prev = out.detach()`)."""
     around, found = loop(site.path, site.line), statement(site.path, site.line, site.column)
     if around is None or found is None:
         return None

@@ -51,7 +51,7 @@ def passed(site: Site, option: str) -> str:
 
 @texts.cached(4096)  # asked for at every backward call
 def root_of(site: Site) -> str:
-    """The user's expression for what `backward` or `grad` was asked of at `site`; empty where it cannot be told."""
+    """The user's expression for what `backward` or `grad` is called on at `site`; empty where it is not known."""
     found = call(site, ("backward", "grad"))
     if found is None:
         return ""
@@ -301,7 +301,7 @@ def set_before(site: Site, name: str) -> int | None:
 
 
 def graded(site: Site) -> str:
-    """The variable of the function around `site` whose .grad is read there although nothing asks for one; else empty."""
+    """The variable of the function around `site` whose .grad is read there although nothing makes it require grad; else empty."""
     statements = statements_around(site)
     asked = {
         ast.unparse(node.value) for node in _attributes(statements) if node.attr.startswith(("requires_grad", "retain"))
@@ -323,7 +323,7 @@ def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
 
 
 def never_read(site: Site) -> bool:
-    """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned anew, or
+    """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned again, or
     the function ends."""
     found = statement(site.path, site.line, site.column)
     if not isinstance(found, ast.Assign) or not all(isinstance(one, ast.Name) for one in found.targets):

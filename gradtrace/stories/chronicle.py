@@ -1,4 +1,4 @@
-"""Folds a story while it is told: loops show their first turns and what differed later, repeated calls their first.
+"""Folds a story while it is recorded: loops show their first iterations and what differed later, repeated calls their first.
 
 The recorder says `enter` and `leave` for a function of the user's, `begin` and `end` for a statement; what is folded
 away is dropped at once, so that the memory of a long run stays flat. No torch here.
@@ -30,7 +30,7 @@ from gradtrace.model.story import (
 )
 from gradtrace.source import syntax
 
-#: turns shown besides the first ones, because something differed in them
+#: iterations shown besides the first ones, because something differed in them
 _DIFFERENT = 3
 #: numbers kept of a series from its start, series and printed lines kept of a loop
 _FIRST, _SERIES, _LINES = 3, 4, 6
@@ -58,18 +58,18 @@ class _Numbers:
             self.first.append(number)
         self.last, self.count = number, self.count + 1
 
-    def told(self, name: str) -> Series:
+    def series(self, name: str) -> Series:
         return Series(name, tuple(self.first), self.last, self.count, self.rises, self.falls)
 
 
 @dataclass
-class _Turns:
+class _Iterations:
     """A loop that is running. `head` is its statement's first line, 0 for the calls of a function."""
 
     path: str
     head: int
     source: str
-    turn: list[Item] = field(default_factory=list)
+    iteration: list[Item] = field(default_factory=list)
     count: int = 0
     shown: list[Iteration] = field(default_factory=list)
     #: the kinds of facts that each line has shown
@@ -79,11 +79,13 @@ class _Turns:
     alike: int = 0
 
     def is_over(self) -> bool:
-        """Whether the turn that began is none: in a loop written on one line its head runs once more at the end."""
-        return all(isinstance(one, Step) and one.line == self.head and not one.facts + one.calls for one in self.turn)
+        """Whether the iteration that began is none: in a loop written on one line its head runs once more at the end."""
+        return all(
+            isinstance(one, Step) and one.line == self.head and not one.facts + one.calls for one in self.iteration
+        )
 
     def follow(self, items: Sequence[Item]) -> None:
-        """Keeps of a turn that is not shown how its numbers go, and what it printed."""
+        """Keeps of a iteration that is not shown how its numbers go, and what it printed."""
         for name, number in _numbers_of(items):
             if name in self.numbers or len(self.numbers) < _SERIES:
                 self.numbers.setdefault(name, _Numbers()).add(number)
@@ -100,12 +102,12 @@ class _Open:
     line: int
     given: tuple[str, ...] = ()
     items: list[Item] = field(default_factory=list)
-    loops: list[_Turns] = field(default_factory=list)
+    loops: list[_Iterations] = field(default_factory=list)
     step: _OpenStep | None = None
 
     @property
     def block(self) -> list[Item]:
-        return self.loops[-1].turn if self.loops else self.items
+        return self.loops[-1].iteration if self.loops else self.items
 
 
 @dataclass
@@ -118,7 +120,7 @@ class _OpenStep:
 
 
 class Chronicle:
-    """Takes the story in as it happens. `loops` is how many turns of each loop are shown in any case."""
+    """Records the story as it happens. `loops` is how many iterations of each loop are shown in any case."""
 
     def __init__(self, loops: int = 1) -> None:
         self._loops = loops
@@ -157,13 +159,13 @@ class Chronicle:
         return call if first == own else replace(call, items=(), like=first if shape else 0)
 
     def _add_call(self, done: _Open) -> None:
-        """A call that no statement of the story made: the calls of one function are turns, as those of a loop."""
+        """A call that no statement of the story made: the calls of one function are iterations, as those of a loop."""
         root = self._open[-1]
         if not root.loops or (root.loops[-1].path, root.loops[-1].source) != (done.path, done.function):
             self._close(root, 0)
-            root.loops.append(_Turns(done.path, done.line, done.function))
-        root.loops[-1].turn += done.items
-        self._close_turn(root.loops[-1])
+            root.loops.append(_Iterations(done.path, done.line, done.function))
+        root.loops[-1].iteration += done.items
+        self._close_iteration(root.loops[-1])
 
     def begin(self, path: str, line: int) -> None:
         """A statement begins in the innermost function."""
@@ -181,42 +183,44 @@ class Chronicle:
             here.block.append(Step(step.number, step.path, step.line, step.source, tuple(facts), tuple(step.calls)))
 
     def _enter_loops(self, here: _Open, path: str, line: int) -> None:
-        """Closes the loops that the statement has left, and the turn that it begins anew."""
+        """Closes the loops that the statement has left, and the iteration that it begins again."""
         around = syntax.loops_around(path, line)
         heads = [loop.lineno for loop in around]
-        while len(here.loops) > len(heads) or [turns.head for turns in here.loops] != heads[: len(here.loops)]:
+        while (
+            len(here.loops) > len(heads) or [iterations.head for iterations in here.loops] != heads[: len(here.loops)]
+        ):
             self._close(here, len(here.loops) - 1)
         inside = here.loops and len(here.loops) == len(heads)
         if inside and (line == heads[-1] or (_is_endless(around[-1]) and _begins(around[-1], path, line))):
-            self._close_turn(here.loops[-1])
-        here.loops += [_Turns(path, head, syntax.text_of(path, head)) for head in heads[len(here.loops) :]]
+            self._close_iteration(here.loops[-1])
+        here.loops += [_Iterations(path, head, syntax.text_of(path, head)) for head in heads[len(here.loops) :]]
 
     def _close(self, here: _Open, depth: int) -> None:
         """Closes the running loops from `depth` on."""
         while len(here.loops) > depth:
-            turns = here.loops[-1]
-            if turns.is_over():
-                turns.turn = []
-            self._close_turn(turns)
+            iterations = here.loops[-1]
+            if iterations.is_over():
+                iterations.iteration = []
+            self._close_iteration(iterations)
             here.loops.pop()
-            if turns.count:
-                here.block.append(_folded(turns))
+            if iterations.count:
+                here.block.append(_folded(iterations))
 
-    def _close_turn(self, turns: _Turns) -> None:
-        items, turns.turn = turns.turn, []
+    def _close_iteration(self, iterations: _Iterations) -> None:
+        items, iterations.iteration = iterations.iteration, []
         if not _worth(items):
             return
-        turns.count += 1
-        different = tuple(new for item in items if (new := self._difference(item, turns.seen)))
-        if turns.count <= self._loops:
-            turns.shown.append(Iteration(turns.count, tuple(items)))
-        elif different and (len(turns.shown) < self._loops + _DIFFERENT or self._has_findings(items)):
-            turns.shown.append(Iteration(turns.count, different, True))
+        iterations.count += 1
+        different = tuple(new for item in items if (new := self._difference(item, iterations.seen)))
+        if iterations.count <= self._loops:
+            iterations.shown.append(Iteration(iterations.count, tuple(items)))
+        elif different and (len(iterations.shown) < self._loops + _DIFFERENT or self._has_findings(items)):
+            iterations.shown.append(Iteration(iterations.count, different, True))
         else:
-            turns.alike += not different
-            turns.follow(items)
+            iterations.alike += not different
+            iterations.follow(items)
         for step in steps_of(items):
-            seen = turns.seen.setdefault((step.path, step.line), set())
+            seen = iterations.seen.setdefault((step.path, step.line), set())
             if len(seen) < _KINDS:
                 seen.update(_kinds_of(step.facts))
 
@@ -224,9 +228,9 @@ class Chronicle:
         return any(step.number in self._placed for step in steps_of(items))
 
     def _difference(self, item: Item, seen: _Seen) -> Item | None:
-        """What of a step or loop no turn before has shown; None where that is nothing."""
+        """What of a step or loop no iteration before has shown; None where that is nothing."""
         if isinstance(item, Loop):
-            inner = (step for turn in item.shown for step in steps_of(turn.items))
+            inner = (step for iteration in item.shown for step in steps_of(iteration.items))
             return (
                 item if any(_kinds_of(step.facts) - seen.get((step.path, step.line), set()) for step in inner) else None
             )
@@ -244,7 +248,7 @@ class Chronicle:
 
     def _kinds(self, item: Item) -> frozenset[Hashable]:
         if isinstance(item, Loop):
-            return frozenset([("loop", tuple(self._shape_of(turn.items) for turn in item.shown))])
+            return frozenset([("loop", tuple(self._shape_of(iteration.items) for iteration in item.shown))])
         return frozenset(_kinds_of(item.facts) | {self._kind_of_call(call) for call in item.calls if _tells(call)})
 
     def _kind_of_call(self, call: Call) -> Hashable:
@@ -254,7 +258,11 @@ class Chronicle:
         """A rule found something just now: it belongs to the latest step at its line."""
         key: Key = finding.rule, *finding.site.place
         for here in reversed(self._open):
-            steps = (step for items in (here.items, *(turns.turn for turns in here.loops)) for step in steps_of(items))
+            steps = (
+                step
+                for items in (here.items, *(iterations.iteration for iterations in here.loops))
+                for step in steps_of(items)
+            )
             closed = [step.number for step in steps if (step.path, step.line) == _statement(finding)]
             own = here.step is not None and (here.step.path, here.step.line) == _statement(finding)
             if own and here.step:
@@ -297,34 +305,34 @@ def _statement(finding: Finding) -> tuple[str, int]:
 
 
 def _lines_of(finding: Finding) -> tuple[str, int, int]:
-    """The file and the lines at which a finding may be told: of a function's decorator those of the whole function."""
+    """The file and the lines at which a finding may be shown: of a function's decorator those of the whole function."""
     path, line = _statement(finding)
     return path, *(syntax.function_lines(path, finding.site.line) or (line, line))
 
 
-def _folded(turns: _Turns) -> Loop:
-    series = tuple(numbers.told(name) for name, numbers in turns.numbers.items())
+def _folded(iterations: _Iterations) -> Loop:
+    series = tuple(numbers.series(name) for name, numbers in iterations.numbers.items())
     return Loop(
-        turns.path,
-        turns.head,
-        turns.source,
-        turns.count,
-        tuple(turns.shown),
+        iterations.path,
+        iterations.head,
+        iterations.source,
+        iterations.count,
+        tuple(iterations.shown),
         series,
-        tuple(turns.printed),
-        turns.alike,
+        tuple(iterations.printed),
+        iterations.alike,
     )
 
 
 def _worth(items: Sequence[Item]) -> bool:
-    """Whether a turn has more in it than the head of its loop."""
+    """Whether a iteration has more in it than the head of its loop."""
     return any(
         isinstance(item, Loop) or item.facts or any(map(_tells, item.calls)) or not is_head(item) for item in items
     )
 
 
 def is_head(step: Step) -> bool:
-    """Whether a step only begins a loop's turn, defines or imports: nothing to tell where nothing changed."""
+    """Whether a step only begins a loop's iteration, defines or imports: nothing to show where nothing changed."""
     found = syntax.statement(step.path, step.line)
     quiet = (
         ast.For,
@@ -354,8 +362,8 @@ def steps_of(items: Iterable[Item]) -> Iterator[Step]:
     """All steps, also those in loops and in called functions."""
     for item in items:
         if isinstance(item, Loop):
-            for turn in item.shown:
-                yield from steps_of(turn.items)
+            for iteration in item.shown:
+                yield from steps_of(iteration.items)
         else:
             yield item
             for call in item.calls:
@@ -373,7 +381,7 @@ def _numbers(items: Iterable[Item]) -> Iterator[int]:
 
 
 def _numbers_of(items: Sequence[Item]) -> Iterator[tuple[str, float]]:
-    """The numbers worth following from turn to turn: losses, then gradients; only the last of each name."""
+    """The numbers worth following from iteration to iteration: losses, then gradients; only the last of each name."""
     found: dict[str, float] = {}
     for fact in facts_of(items):
         value = fact.value if isinstance(fact, Made) and not fact.value.shape and fact.requires_grad else None
@@ -395,7 +403,7 @@ def _kinds_of(facts: Iterable[Fact]) -> set[Hashable]:
 
 
 def _counts(fact: Fact) -> bool:
-    """Whether a fact makes a turn different: what is printed now and then does not."""
+    """Whether a fact makes a iteration different: what is printed now and then does not."""
     return not isinstance(fact, (Printed, Left))
 
 
@@ -403,7 +411,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 def _kind(fact: Fact) -> Hashable:
-    """A fact without its numbers: two turns with the same kinds of facts tell the same."""
+    """A fact without its numbers: two iterations with the same kinds of facts are the same."""
     name = _INDEX.sub("[]", getattr(fact, "name", ""))
     if isinstance(fact, Made):
         odd = bool(fact.value.nan), bool(fact.value.inf)

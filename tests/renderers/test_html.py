@@ -52,44 +52,46 @@ class TestOutline:
     def test_has_a_room_for_each_repetition_its_turns_and_its_layers(self) -> None:
         found = outline(layers(4), 2)
         layers_ = [
-            (node.box.times, node.box.more, room.inside, room.open)
-            for room, node in zip(found.rooms, found.boxes, strict=True)
+            (node.box.times, node.box.more, block.inside, block.open)
+            for block, node in zip(found.blocks, found.boxes, strict=True)
             if node.op == "Layer" and node.box
         ]
         whole = next(
-            room.number for room, node in zip(found.rooms, found.boxes, strict=True) if node.box and node.box.times == 4
+            block.number
+            for block, node in zip(found.blocks, found.boxes, strict=True)
+            if node.box and node.box.times == 4
         )
         assert layers_[:3] == [(4, False, 1, True), (3, True, whole, False), (1, False, whole, True)]
         assert layers_[3:] == [(1, False, whole + 1, False)] * 3
-        assert all(room.inside < room.number for room in found.rooms)
+        assert all(block.inside < block.number for block in found.blocks)
 
-    def test_puts_every_node_into_the_room_of_its_users(self) -> None:
+    def test_puts_every_node_into_the_block_of_its_users(self) -> None:
         graph = layers(4)
         found = outline(graph)
-        inside = {room.number: room.inside for room in found.rooms}
+        inside = {block.number: block.inside for block in found.blocks}
         members = {node.id: node.box.members for node in found.boxes if node.box}
         for node in graph.nodes:
-            room = found.room_of[node.id]
-            while room:
-                assert node.id in members[room]
-                room = inside[room]
+            block = found.block_of[node.id]
+            while block:
+                assert node.id in members[block]
+                block = inside[block]
 
 
 class TestSize:
-    def test_a_large_graph_is_folded_for_good(self) -> None:
-        page = html.page([fold.fitted(layers(4000), lambda one: len(one.nodes), html.PAGE)])
+    def test_a_large_graph_is_folded_for_good(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(html, "_MOST_NODES", 200)
+        page = html.page([fold.fitted(layers(100), lambda one: len(one.nodes), html.PAGE)])
         (graph,) = data(page)["graphs"]
-        assert len(page) < 5_000_000
         assert 0 < len(graph["nodes"]) <= html.PAGE
-        assert graph["rooms"] == []
+        assert graph["blocks"] == []
         assert graph["header"][-1].startswith("too large to be opened here: ")
 
-    def test_one_that_is_large_even_when_folded_is_left_out(self) -> None:
-        page = html.page([layers(3), layers(9000), layers(3)])
+    def test_one_that_is_large_even_when_folded_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(html, "_MOST_BYTES", 60_000)
+        page = html.page([layers(3), layers(100), layers(3)])
         first, large, last = data(page)["graphs"]
-        assert len(page) < 5_000_000
-        assert first["rooms"]
-        assert last["rooms"]
+        assert first["blocks"]
+        assert last["blocks"]
         assert large["nodes"] == []
         assert large["header"][-1].startswith("left out, since it is too large for a page")
 
@@ -116,8 +118,8 @@ class TestPage:
         whole = layers(6)
         for depth in range(4):
             (graph,) = data(html.page([fold.folded(whole, depth)]))["graphs"]
-            assert sum(room["open"] for room in graph["rooms"]) == sum(
-                room.open for room in outline(whole, depth).rooms
+            assert sum(block["open"] for block in graph["blocks"]) == sum(
+                block.open for block in outline(whole, depth).blocks
             )
 
     def test_lets_no_name_end_its_script(self) -> None:

@@ -100,7 +100,7 @@ def test_a_finding_shows_what_happened_where_why_and_what_to_type(script: Path) 
          --> train.py:6 in train
           │
         6 │         loss = h.pow(2).mean()
-          │         ^
+          │         ^^^^^^^^^^^^^^^^^^^^^^
         help: let it go
 
         1 error, 1 warning; 40 backward calls, 20 optimizer steps, torch 2.13.0; the script finished

@@ -64,8 +64,8 @@ def _prose(text: str) -> Text:
 
 def _print(console: Console, text: Text, head: Text = _NOTHING) -> None:
     """Prints a text that is wrapped beside its head."""
-    room = max(console.width - len(head), _NARROWEST)
-    for number, line in enumerate(text.wrap(console, room)):
+    space = max(console.width - len(head), _NARROWEST)
+    for number, line in enumerate(text.wrap(console, space)):
         row = Text.assemble(Text(" " * len(head)) if number else head, line)
         row.rstrip()
         console.print(row, soft_wrap=True)

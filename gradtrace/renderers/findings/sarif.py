@@ -1,7 +1,7 @@
 """Writes what `check` found as SARIF 2.1.0, which code hosts and editors read.
 
 Findings that a comment or a baseline silences are there as suppressed results: a host that missed them would call them
-mended, and open them anew later.
+fixed, and open them again later.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ def _rule(manual: Manual) -> _Object:
 
 
 def _invocation(report: Report) -> _Object:
-    told: list[tuple[str | None, str, str]]
-    told = [(one.rule, "note", f"{one.rule} lacked data: {one.why}") for one in report.unjudged]
-    told += [(None, "warning", remark) for remark in report.remarks]
+    notes: list[tuple[str | None, str, str]]
+    notes = [(one.rule, "note", f"{one.rule} lacked data: {one.why}") for one in report.unjudged]
+    notes += [(None, "warning", remark) for remark in report.remarks]
     if report.exit_code == ExitCode.SCRIPT_FAILED:
-        told.append((None, "error", f"the script failed: {report.ended.exception or report.ended.how}"))
+        notes.append((None, "error", f"the script failed: {report.ended.exception or report.ended.how}"))
     return {
         "executionSuccessful": report.exit_code != ExitCode.SCRIPT_FAILED,
         "exitCode": int(report.exit_code),
         "toolExecutionNotifications": [
             {"level": level, "message": {"text": text}, **({"associatedRule": {"id": rule}} if rule else {})}
-            for rule, level, text in told
+            for rule, level, text in notes
         ],
     }
 
@@ -77,8 +77,8 @@ def _invocation(report: Report) -> _Object:
 def _results(report: Report) -> Iterable[_Object]:
     indices = {manual.rule: index for index, manual in enumerate(report.rules)}
     seen: Counter[str] = Counter()
-    told = [(finding, None) for finding in report.findings]
-    for finding, silenced in [*told, *((one.finding, one) for one in report.silenced)]:
+    reported = [(finding, None) for finding in report.findings]
+    for finding, silenced in [*reported, *((one.finding, one) for one in report.silenced)]:
         print_ = _fingerprint(finding, report)
         seen[print_] += 1
         yield {
@@ -109,10 +109,10 @@ def _place(site: Site, report: Report) -> _Object:
 
 
 def _artifact(path: str, report: Report) -> _Object:
-    told = file(path, report.root)
-    if os.path.isabs(told):
-        return {"uri": Path(told).as_uri()}
-    return {"uri": quote(os.fsencode(Path(told).as_posix())), "uriBaseId": _ROOT}
+    relative = file(path, report.root)
+    if os.path.isabs(relative):
+        return {"uri": Path(relative).as_uri()}
+    return {"uri": quote(os.fsencode(Path(relative).as_posix())), "uriBaseId": _ROOT}
 
 
 def _region(site: Site) -> _Object:

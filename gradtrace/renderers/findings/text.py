@@ -86,8 +86,8 @@ class _Page:
     def _wrapped(self, text: Text, hang: int) -> list[Text]:
         """The lines of a text of which all but the first hang `hang` cells in."""
         head, body = text[:hang], text[hang:]
-        room = max(self._console.width - hang, _NARROWEST)
-        lines = list(body.wrap(self._console, room, overflow="fold"))
+        space = max(self._console.width - hang, _NARROWEST)
+        lines = list(body.wrap(self._console, space, overflow="fold"))
         return [Text.assemble(Text(" " * hang) if number else head, line) for number, line in enumerate(lines)]
 
     def paragraph(self, label: str, style: str, body: str, body_style: str = "", hang: int = 0) -> None:
@@ -122,18 +122,18 @@ class _Page:
     def _source(self, margin: int, site: Site, mark: str, style: str, label: str = "") -> None:
         """The source line, what of it is meant, and what there is to say about it."""
         bar = f"{' ' * margin} {self._bar} "
-        room = max(self._console.width - len(bar), _NARROWEST)
-        excerpt = _excerpt(site, room, self._dots, self._plain)
+        space = max(self._console.width - len(bar), _NARROWEST)
+        excerpt = _excerpt(site, space, self._dots, self._plain)
         words = Text(self._plain(label).expandtabs(_TAB), style)
         marks = Text()
         if excerpt:
             self.line((bar.rstrip(), _FRAME))
             self.line((f"{site.line:>{margin}} {self._bar} ", _FRAME), (excerpt.text, ""))
             marks = Text.assemble(" " * excerpt.start, (mark * excerpt.width, style), " ")
-        if "\n" not in label and marks.cell_len + words.cell_len <= room:
+        if "\n" not in label and marks.cell_len + words.cell_len <= space:
             below = [marks + words]
         else:
-            indent = excerpt.start if excerpt and room - excerpt.start >= _NARROWEST else 0
+            indent = excerpt.start if excerpt and space - excerpt.start >= _NARROWEST else 0
             below = [marks, *self._wrapped(Text(" " * indent) + words, indent)]
         for line in below:
             line.rstrip()
@@ -175,14 +175,14 @@ def _verdict_style(report: Report) -> str:
 
 @dataclass(frozen=True)
 class _Excerpt:
-    """As much of a source line as there is room for, and the cells of it that are meant."""
+    """As much of a source line as there is space for, and the cells of it that are meant."""
 
     text: str
     start: int
     width: int
 
 
-def _excerpt(site: Site, room: int, dots: str, plain: Callable[[str], str]) -> _Excerpt | None:
+def _excerpt(site: Site, space: int, dots: str, plain: Callable[[str], str]) -> _Excerpt | None:
     """The source line of a site, cut around what is meant; None where the source is gone."""
     line = texts.line(site.path, site.line).rstrip()
     if not line:
@@ -190,7 +190,7 @@ def _excerpt(site: Site, room: int, dots: str, plain: Callable[[str], str]) -> _
     cells = _cells(line, plain)
     edges = [0, *accumulate(cell_len(cell) for cell in cells)]
     first, last = _span(site, line)
-    low, high = _window(edges, first, last, room, len(dots))
+    low, high = _window(edges, first, last, space, len(dots))
     before, after = dots * (low > 0), dots * (high < len(cells))
     start = edges[max(first, low)] - edges[low] + len(before)
     end = edges[min(last, high)] - edges[low] + len(before)
@@ -208,7 +208,7 @@ def _cells(line: str, plain: Callable[[str], str]) -> list[str]:
 
 
 def _span(site: Site, line: str) -> tuple[int, int]:
-    """The characters of the line that are meant; those of its statement where the interpreter did not tell."""
+    """The characters of the line that are meant; those of its statement where the interpreter does not know."""
     first, end = site.column, site.end_column
     if first is None or first >= len(line):
         return _statement_span(site, line)
@@ -227,14 +227,14 @@ def _statement_span(site: Site, line: str) -> tuple[int, int]:
     return (first, end) if first < end <= len(line) else (0, len(line))
 
 
-def _window(edges: list[int], first: int, last: int, room: int, dots: int) -> tuple[int, int]:
+def _window(edges: list[int], first: int, last: int, space: int, dots: int) -> tuple[int, int]:
     """Which characters to show of a line: from the start if what is meant then fits, else with it in the middle."""
-    if edges[-1] <= room:
+    if edges[-1] <= space:
         return 0, len(edges) - 1
-    begin, room = 0, room - dots
-    if edges[last] > room:
-        room -= dots
-        meant = min(edges[last] - edges[first], room)
-        begin = min(edges[first] - (room - meant) // 2, edges[-1] - room)
+    begin, space = 0, space - dots
+    if edges[last] > space:
+        space -= dots
+        meant = min(edges[last] - edges[first], space)
+        begin = min(edges[first] - (space - meant) // 2, edges[-1] - space)
     low = bisect_left(edges, begin)
-    return low, bisect_right(edges, edges[low] + room) - 1
+    return low, bisect_right(edges, edges[low] + space) - 1

@@ -41,8 +41,8 @@ def _pair(one: Compared) -> Iterator[Text]:
         return
     counts = {sign: sum(change.sign == sign for change in one.changes) for sign in "+-~"}
     words = {"+": "new", "-": "gone", "~": "changed"}
-    told = ", ".join(f"{count:,} {words[sign]}" for sign, count in counts.items() if count)
-    yield Text(f"  {told}; {len(one.before.nodes):,} → {len(one.after.nodes):,} nodes", "dim")
+    summary = ", ".join(f"{count:,} {words[sign]}" for sign, count in counts.items() if count)
+    yield Text(f"  {summary}; {len(one.before.nodes):,} → {len(one.after.nodes):,} nodes", "dim")
     groups = list(_groups(one.changes))
     for place, (module, times, changes) in enumerate(groups):
         last = place == len(groups) - 1
@@ -76,8 +76,8 @@ def _groups(changes: Iterable[Change]) -> Iterator[tuple[str, int, Sequence[Chan
         by_module.setdefault(change.module, []).append(change)
     alike: dict[object, list[str]] = {}
     for module, some in by_module.items():
-        told = tuple((one.sign, one.text.replace(module, "*")) for one in some)
-        alike.setdefault((_family(module), told), []).append(module)
+        summary = tuple((one.sign, one.text.replace(module, "*")) for one in some)
+        alike.setdefault((_family(module), summary), []).append(module)
     for modules in alike.values():
         name = modules[0] if len(modules) == 1 else _family(modules[0])
         yield name, len(modules), by_module[modules[0]]

@@ -155,7 +155,7 @@ class _Drawing:
         self._graph = graph
         self._prefix = prefix
         self._forward = direction == "forward"
-        self.top = {"labelloc": "t" if self._forward else "b"}  # rankdir BT turns boxes over
+        self.top = {"labelloc": "t" if self._forward else "b"}  # rankdir BT flips boxes
         self._main = wording.main_file(graph)
         self._device = wording.device(graph)
         self._reached = wording.reached(graph)
@@ -261,8 +261,8 @@ class _Drawing:
         looks = {SavedState.HELD: "saved", SavedState.FREED: "saved freed", SavedState.MODIFIED: "saved modified"}
         state = wording.STATES.get(saved.state, "")
         label = (f"saved {saved.name}", wording.shape(saved.tensor, self._device), state)
-        told = (_saved_fact(saved, self._device), f"saved by {node.op}")
-        return _Shape(f"{self._id(node)}_s{number}", node.module, looks[saved.state], label, told)
+        facts = (_saved_fact(saved, self._device), f"saved by {node.op}")
+        return _Shape(f"{self._id(node)}_s{number}", node.module, looks[saved.state], label, facts)
 
     def _arrows(self) -> Iterator[tuple[str, str, Mapping[str, str]]]:
         boxes = {node.id for node in self._graph.nodes if node.kind is Kind.BOX}
@@ -349,7 +349,7 @@ def write(source: str, path: Path, format: str, seconds: float = 60) -> str:
     `dot` gets half the time; a graph too large for it goes to `sfdp`, which is fast and knows no ranks. The file
     appears when it is complete, or not at all.
     """
-    if not path.exists() and not os.access(path.parent, os.W_OK):  # told before the layout, which takes its time
+    if not path.exists() and not os.access(path.parent, os.W_OK):  # before the layout, which takes its time
         raise OutputError(f"cannot write {path}: {path.parent} is no directory that can be written to")
     started = monotonic()
     for engine, options, limit in (("dot", [], seconds / 2), ("sfdp", ["-Goverlap=scale", "-Gsplines=line"], seconds)):

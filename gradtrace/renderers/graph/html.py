@@ -115,16 +115,16 @@ class _Places:
 
 
 def _openable(graph: Graph, open: Sequence[str], places: _Places) -> dict[str, Any]:
-    """The whole graph, with rooms to open and close: at first those are open that are open in a folded one."""
+    """The whole graph, with blocks to open and close: at first those are open that are open in a folded one."""
     whole, depth = (graph, ALL) if graph.whole is None else (graph.whole, graph.opened)
     say = _Words(whole, places)
     found = outline(whole, depth, open)
     return _described(whole, places) | {
-        "nodes": [say.node(node) | {"room": found.room_of[node.id]} for node in whole.nodes],
+        "nodes": [say.node(node) | {"block": found.block_of[node.id]} for node in whole.nodes],
         "edges": _edges(whole),
-        "rooms": [
-            say.node(node) | {"room": room.inside, "open": room.open, "heading": say.heading(node)}
-            for room, node in zip(found.rooms, found.boxes, strict=True)
+        "blocks": [
+            say.node(node) | {"block": block.inside, "open": block.open, "heading": say.heading(node)}
+            for block, node in zip(found.blocks, found.boxes, strict=True)
         ],
     }
 
@@ -134,7 +134,7 @@ def _folded(graph: Graph, places: _Places) -> dict[str, Any]:
     say = _Words(graph, places)
     plain = _described(graph, places)
     plain["header"].append("too large to be opened here: `gradtrace dot -o part.html --open MODULE` draws a part")
-    return plain | {"nodes": [say.node(node) | {"room": 0} for node in graph.nodes], "edges": _edges(graph)}
+    return plain | {"nodes": [say.node(node) | {"block": 0} for node in graph.nodes], "edges": _edges(graph)}
 
 
 def _omitted(graph: Graph, places: _Places) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _described(graph: Graph, places: _Places) -> dict[str, Any]:
         "roots": list(graph.roots),
         "nodes": [],
         "edges": [],
-        "rooms": [],
+        "blocks": [],
     }
 
 
@@ -214,7 +214,7 @@ class _Words:
 
     @staticmethod
     def heading(node: Node) -> str:
-        """What stands over an open box."""
+        """The title of an open box."""
         title = wording.box_title(node.box, node.module) if node.box is not None else ""
         return wording.printable(wording.elide(f"{title}  {node.op}".strip(), _LABEL))
 

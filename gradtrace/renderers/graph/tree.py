@@ -1,6 +1,6 @@
 """The graph as text for a person at a terminal: from the root down the page to the leaves.
 
-What feeds a node stands below it. The main line goes straight down at one level; leaves and side branches hang on it.
+What feeds a node is below it. The main line goes straight down at one level; leaves and side branches hang on it.
 A node that several branches lead to stands once, on the line of the node where these branches part (its immediate
 dominator), and elsewhere by its number. So residual networks, recurrent nets and sums of losses stay flat: a level of
 indentation at least halves what is left, and a graph of 100,000 nodes needs no more than 17 levels.
@@ -29,9 +29,9 @@ from gradtrace.source.syntax import line_text
 
 #: rows of a tree that fit a screen, or nearly
 PAGE = 60
-#: the longest turn, in rows, that is searched for, and the fewest turns that are worth folding
-_LONGEST_TURN, _FEWEST_TURNS = 400, 6
-#: the room facts get even where deep guides leave less
+#: the longest iteration, in rows, that is searched for, and the fewest iterations that are worth folding
+_LONGEST_TURN, _FEWEST_ITERATIONS = 400, 6
+#: the space facts get even where deep guides leave less
 _LEAST_ROOM = 30
 _ROOT = 0
 
@@ -96,7 +96,7 @@ class Fold:
     """Turns of a repeated structure that are not shown."""
 
     trail: str
-    turns: int
+    iterations: int
     rows: tuple[Row, ...]
 
 
@@ -111,7 +111,7 @@ class Fact(NamedTuple):
 def render(graphs: Sequence[Graph], console: Console, fold: bool = True, saved: bool = False) -> None:
     """Prints each graph: a header, then the tree from its root back to its leaves.
 
-    With `fold`, long runs of the same operations at the same lines are shown by their first and last turn; cuts and
+    With `fold`, long runs of the same operations at the same lines are shown by their first and last iteration; cuts and
     faults are never folded away. With `saved`, the bytes kept for the backward stand at each operation and, by module
     and line, above the tree.
     """
@@ -205,7 +205,7 @@ class _Page(NamedTuple):
     users: Mapping[int, int]
     #: operations and cuts by the node on whose line they stand, users first
     owned: Mapping[int, Sequence[int]]
-    #: how many operations and cuts stand below, itself included
+    #: how many operations and cuts are below, itself included
     weight: Mapping[int, int]
     position: Mapping[int, int]
 
@@ -254,7 +254,7 @@ def _order(
 
 
 def _owners(order: Sequence[int], users: Mapping[int, Sequence[int]], starts: set[int]) -> Mapping[int, int]:
-    """The immediate dominator of each node: the last node that every way from the root to it leads through.
+    """The immediate dominator of each node: the last node that every path from the root to it leads through.
 
     In an acyclic graph one pass is enough: it is where the dominators of the users meet. Jump pointers find that place
     in logarithmic time, so that a loss at each of 100,000 steps costs no more than a chain.
@@ -301,7 +301,7 @@ def _rows(graph: Graph, page: _Page) -> Iterator[Row]:
 
 
 def _under(row: Row, graph: Graph, page: _Page) -> list[_Waiting]:
-    """What stands below a row: leaves, references, side branches, then its line goes on.
+    """What is below a row: leaves, references, side branches, then its line goes on.
 
     The references come in an order in which the last of them is the one that stands next on the page.
     """
@@ -345,19 +345,19 @@ def _joined(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def _folded(rows: Sequence[Row]) -> Iterator[Row | Fold]:
-    """Shows long runs of equal turns by their first and last one."""
+    """Shows long runs of equal iterations by their first and last one."""
     keys = _likeness(rows)
     following = _next_equal(keys)
     at = 0
     while at < len(rows):
-        period, turns = _run(keys, following, at) if rows[at].full and rows[at].node.kind is Kind.OP else (1, 1)
-        if turns < _FEWEST_TURNS:
+        period, iterations = _run(keys, following, at) if rows[at].full and rows[at].node.kind is Kind.OP else (1, 1)
+        if iterations < _FEWEST_ITERATIONS:
             yield rows[at]
             at += 1
             continue
-        last = at + (turns - 1) * period
+        last = at + (iterations - 1) * period
         yield from rows[at : at + period]
-        yield Fold(rows[at].trail, turns - 2, tuple(rows[at + period : last]))
+        yield Fold(rows[at].trail, iterations - 2, tuple(rows[at + period : last]))
         yield from rows[last : last + period]
         at = last + period
 
@@ -371,8 +371,8 @@ def _likeness(rows: Sequence[Row]) -> list[int]:
         node = row.node
         if node.id not in of_node:
             of_node[node.id] = node.id if node.kind is Kind.CUT or wording.faults(node) else _alike(node)
-        ways = tuple((edge.input if len(row.edges) > 1 else 0, edge.output) for edge in row.edges)
-        keys.append(numbers.setdefault((row.trail, row.joint, row.full, ways, of_node[node.id]), len(numbers)))
+        slots = tuple((edge.input if len(row.edges) > 1 else 0, edge.output) for edge in row.edges)
+        keys.append(numbers.setdefault((row.trail, row.joint, row.full, slots, of_node[node.id]), len(numbers)))
     return keys
 
 
@@ -393,15 +393,15 @@ def _next_equal(keys: Sequence[int]) -> list[int]:
 
 
 def _run(keys: Sequence[int], following: Sequence[int], at: int) -> tuple[int, int]:
-    """The period and number of turns of the repetition that begins at a place; (1, 1) where there is none."""
+    """The period and number of iterations of the repetition that begins at a place; (1, 1) where there is none."""
     other = following[at]
-    for _ in range(8):  # one operation may occur several times in a turn
+    for _ in range(8):  # one operation may occur several times in a iteration
         if not 0 < other - at <= _LONGEST_TURN:
             break
         end = other
         while end < len(keys) and keys[end] == keys[end - (other - at)]:
             end += 1
-        if end - at >= _FEWEST_TURNS * (other - at):
+        if end - at >= _FEWEST_ITERATIONS * (other - at):
             return other - at, (end - at) // (other - at)
         other = following[other]
     return 1, 1
@@ -558,13 +558,13 @@ class _Facts:
     def fold(self, item: Fold) -> list[Fact]:
         full = [row.node for row in item.rows if row.full]
         ops = [node for node in full if node.kind is Kind.OP]
-        one = len(ops) // item.turns
+        one = len(ops) // item.iterations
         sites = [node.stack[0] for node in ops[:one] if node.stack]
         at = f" ({wording.places(sites, self._main)})" if sites else ""
         held = sum(saved.bytes for node in full for saved in node.saved if saved.state is SavedState.HELD)
         ids = [node.id for node in full]
         what = "of this operation" if one == 1 else f"of these {one} operations"
-        text = f"{item.turns:,} more {what}{at}: {wording.count(len(ids), 'node')} from #{min(ids)} to #{max(ids)}"
+        text = f"{item.iterations:,} more {what}{at}: {wording.count(len(ids), 'node')} from #{min(ids)} to #{max(ids)}"
         return _words(text + (f", {wording.size(held)} saved" if held else ""), "quiet")
 
 
@@ -591,23 +591,23 @@ def _fit(
     facts: Sequence[Fact], first: Line, rest: str, width: int, gap: str = "  ", suffix: str = ""
 ) -> Iterator[Line]:
     """Facts as one line, the least important shortened until they fit; more lines only where that fails."""
-    room = max(width - sum(cell_len(span.text) for span in first), _LEAST_ROOM)
-    texts = _texts(facts, room, gap)
+    space = max(width - sum(cell_len(span.text) for span in first), _LEAST_ROOM)
+    texts = _texts(facts, space, gap)
     line, used = [*first], 0
     for fact, text in zip(facts, texts, strict=True):
         cells = cell_len(text) + len(gap)
-        if used and used + cells > room:
+        if used and used + cells > space:
             yield line
-            line, used, room = [Span(rest, "guide")], 0, max(width - cell_len(rest), _LEAST_ROOM)
+            line, used, space = [Span(rest, "guide")], 0, max(width - cell_len(rest), _LEAST_ROOM)
         line.append(Span(gap + text if used else text, fact.style + suffix if fact.style else ""))
         used += cells if used else cells - len(gap)
     yield line
 
 
-def _texts(facts: Sequence[Fact], room: int, gap: str) -> list[str]:
+def _texts(facts: Sequence[Fact], space: int, gap: str) -> list[str]:
     """The form of each fact: the longest that fit together, or where not even the shortest do, the middle ones."""
     texts = [fact.forms[0] for fact in facts]
-    excess = cell_len(gap.join(texts)) - room
+    excess = cell_len(gap.join(texts)) - space
     if excess <= 0:
         return texts
     steps = sorted((step, fact.rank, i) for i, fact in enumerate(facts) for step in range(1, len(fact.forms)))

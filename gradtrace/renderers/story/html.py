@@ -27,7 +27,7 @@ def render(story: Story, paper: Paper) -> str:
 
 
 def _sources(story: Story) -> dict[str, list[str]]:
-    """The lines of each file that the story tells of."""
+    """The lines of each file that the story shows."""
 
     paths = dict.fromkeys(step.path for step in steps_of(story.items))
     return {file(path): [line.rstrip("\n") for line in texts.lines(path)] for path in paths}

@@ -22,7 +22,7 @@ def render(story: Story, paper: Paper) -> str:
 
 
 def document(story: Story) -> dict[str, Any]:
-    """`items` are steps and loops in the order in which they ran; a step's number tells which one came first."""
+    """`items` are steps and loops in the order in which they ran; a step's number says which one came first."""
     return {
         "format": "gradtrace.story",
         "version": 1,
@@ -62,8 +62,8 @@ def _loop(loop: Loop, story: Story) -> dict[str, Any]:
         "count": loop.count,
         "alike": loop.alike,
         "shown": [
-            {"number": turn.number, "differences": turn.differences, "items": _items(turn.items, story)}
-            for turn in loop.shown
+            {"number": iteration.number, "differences": iteration.differences, "items": _items(iteration.items, story)}
+            for iteration in loop.shown
         ],
         "series": [_plain(dataclasses.asdict(series)) for series in loop.series],
         "printed": list(loop.printed),

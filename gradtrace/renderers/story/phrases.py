@@ -30,7 +30,7 @@ from gradtrace.model.story import (
 from gradtrace.renderers.wording import count, elide, place, printable
 
 F = TypeVar("F", bound=Fact)
-#: names listed one by one, facts of one kind told one by one, characters of a formula, lines of what was printed
+#: names listed one by one, facts of one kind described one by one, characters of a formula, lines of what was printed
 _NAMES, _FACTS, _FORMULA, _LINES = 4, 2, 64, 8
 #: characters of an error's first line, and of a line that was printed
 _ERROR, _WIDE = 110, 160
@@ -115,14 +115,14 @@ def _joined(words: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def of_step(step: Step, told: set[tuple[str, ...]]) -> list[str]:
-    """What a statement changed, sentence by sentence. `told` are sets of leaves that were named before: they grow."""
+def of_step(step: Step, named: set[tuple[str, ...]]) -> list[str]:
+    """What a statement changed, sentence by sentence. `named` are sets of leaves that were named before: it grows."""
     found: list[str] = []
     kinds = {type(fact) for fact in step.facts}
-    for kind, tell in _TELLING.items():
+    for kind, describe in _DESCRIBED.items():
         facts = [fact for fact in step.facts if type(fact) is kind]
         if kind is Raised and any(isinstance(fact, Asked) and fact.error for fact in step.facts):
-            # the request has told the error
+            # the request has named the error
             found += (text for fact in step.facts if isinstance(fact, Raised) for text in _raised(fact)[1:])
             continue
         if kind is Left:
@@ -132,47 +132,47 @@ def of_step(step: Step, told: set[tuple[str, ...]]) -> list[str]:
         if whole is not None and len(facts) > _FACTS:
             found += whole(facts)
         else:
-            found += (printable(text) for fact in facts for text in tell(fact))
+            found += (printable(text) for fact in facts for text in describe(fact))
         if kind is Made:
-            found += _flows((fact for fact in step.facts if isinstance(fact, Made)), told)
+            found += _flows((fact for fact in step.facts if isinstance(fact, Made)), named)
     return found
 
 
-def _flows(facts: Iterable[Made], told: set[tuple[str, ...]]) -> Iterator[str]:
+def _flows(facts: Iterable[Made], named: set[tuple[str, ...]]) -> Iterator[str]:
     """Where gradients flow back to, of what is the first to lead to just these leaves."""
     for fact in facts:
-        if fact.reached and fact.reaches not in told:
-            told.add(fact.reaches)
+        if fact.reached and fact.reaches not in named:
+            named.add(fact.reaches)
             yield f"gradients flow back from {fact.name} to {listed(fact.reaches, fact.reached)}"
 
 
 def of_finding(finding: Finding, main: str) -> list[str]:
-    """A fault: its name and message, the other lines that matter, the mend."""
+    """A fault: its name and message, the other lines that matter, the fix."""
     related = [f"{place(one.site, main)}: {one.message}" for one in finding.related]
-    mend = [f"help: {finding.help}"] if finding.help else []
+    fix = [f"help: {finding.help}"] if finding.help else []
     times = f" ({finding.occurrences} times)" if finding.occurrences > 1 else ""
-    return [f"{finding.level}[{finding.rule}]: {finding.message}{times}", *related, *mend]
+    return [f"{finding.level}[{finding.rule}]: {finding.message}{times}", *related, *fix]
 
 
 def of_series(series: Series) -> str:
     """`w.grad 4.0, 6.4, 8.0 … 31.2, grows`."""
-    way = ", grows" if series.rises else ", falls" if series.falls else ""
+    trend = ", grows" if series.rises else ", falls" if series.falls else ""
     first = ", ".join(number(one) for one in series.first)
     if series.count <= len(series.first):
         return f"{series.name} {first}"
-    return f"{series.name} {first} … {number(series.last)}{way}"
+    return f"{series.name} {first} … {number(series.last)}{trend}"
 
 
 def _made(fact: Made) -> list[str]:
     head = f"{fact.name} = {numbers(fact.value)}"
     if fact.same:
         return [f"{fact.name} is the same tensor as {fact.same}"]
-    told = [f"{head}   {_nature(fact)}".rstrip()]
+    sentences = [f"{head}   {_nature(fact)}".rstrip()]
     if fact.view or fact.shares:
-        told.append(
+        sentences.append(
             f"{fact.name} {f'is a view of {fact.view}' if fact.view else f'shares its memory with {fact.shares}'}"
         )
-    return told
+    return sentences
 
 
 def _nature(fact: Made) -> str:
@@ -185,10 +185,10 @@ def _nature(fact: Made) -> str:
     if fact.op:
         return f"from {_formula(fact)}"
     if fact.requires_grad and not fact.leaf:
-        return "from a graph that is too large to be looked at"
+        return "from a graph that is too large to look at"
     if fact.requires_grad:
-        return "a parameter: asks for a gradient" if fact.parameter else "a leaf that asks for a gradient"
-    return "asks for no gradient"
+        return "a parameter: requires grad" if fact.parameter else "a leaf that requires grad"
+    return "does not require grad"
 
 
 def _cut(fact: Made) -> str:
@@ -235,28 +235,28 @@ def _asked(fact: Asked) -> list[str]:
     names = [leaf for leaf, _ in fact.reached]
     root = fact.root or "the result"
     if fact.error:
-        asked = f"asks for {'gradients' if fact.request == 'grad' else 'the gradient'} of {root}"
+        asked = f"computes {'gradients' if fact.request == 'grad' else 'the gradient'} of {root}"
         return [f"{asked}, and fails: {_short(fact.error)}"]
     if fact.request == "grad":
-        told = [f"asks for d {root} / d {listed(names)}" if names else f"asks for gradients of {root}"]
+        sentences = [f"computes d {root} / d {listed(names)}" if names else f"computes gradients of {root}"]
     else:
-        none = "no leaf at all" if fact.whole else "leaves beyond what was looked at of its graph"
-        told = [f"asks for the gradient of {root} with respect to {listed(names) if names else none}"]
-    told += [*_ways(fact.ways), *_sums(fact.reached)]
+        none = "no leaf at all" if fact.whole else "leaves beyond the part of its graph that was looked at"
+        sentences = [f"computes the gradient of {root} with respect to {listed(names) if names else none}"]
+    sentences += [*_paths(fact.paths), *_sums(fact.reached)]
     if fact.missed:
-        told.append(f"not reached, and given no gradient: {listed(fact.missed)}")
-    return [*told, *_graph(fact)]
+        sentences.append(f"not reached, and given no gradient: {listed(fact.missed)}")
+    return [*sentences, *_graph(fact)]
 
 
-def _ways(ways: Iterable[str]) -> Iterator[str]:
+def _paths(paths: Iterable[str]) -> Iterator[str]:
     """`loss → prediction → w and b`: those that differ in their ends alone in one, those without a stop left out."""
     ends: dict[str, list[str]] = {}
-    for way in ways:
-        before, _, leaf = way.rpartition(" → ")
+    for path in paths:
+        before, _, leaf = path.rpartition(" → ")
         if "→" in before:
             ends.setdefault(before, []).append(leaf)
     for before, leaves in ends.items():
-        yield f"the way back: {before} → {listed(leaves)}"
+        yield f"path: {before} → {listed(leaves)}"
 
 
 def _sums(reached: Iterable[tuple[str, int]]) -> Iterator[str]:
@@ -279,7 +279,7 @@ def _graph(fact: Asked) -> list[str]:
     if fact.retain_graph or fact.create_graph:
         option = "create_graph=True" if fact.create_graph else "retain_graph=True"
         spent = listed(fact.spent, noun="variable")
-        return [f"graph kept ({option}): {spent} can be asked again" if spent else f"graph kept ({option})"]
+        return [f"graph kept ({option}): {spent} can go backward again" if spent else f"graph kept ({option})"]
     spent = listed(fact.spent, noun="variable", last="or")
     return [f"graph freed: no second backward through {spent}" if spent else "graph freed"]
 
@@ -312,23 +312,21 @@ def _difference(before: Value | None, after: Value | None) -> str:
 
 
 def _written(fact: Written) -> list[str]:
-    told = f"{fact.name}: {_brief(fact.before)} → {_brief(fact.after)}"
+    text = f"{fact.name}: {_brief(fact.before)} → {_brief(fact.after)}"
     if fact.step:
-        return [told]
+        return [text]
     old, new = fact.versions
-    told += (
-        f", written in place (version {old} → {new})" if new > old else ", written in a way that autograd does not see"
-    )
+    text += f", written in place (version {old} → {new})" if new > old else ", written where autograd does not see it"
     if fact.saved_by:
         return [
-            told,
+            text,
             f"{fact.saved_by} (line {fact.saved_line}) had saved the old numbers of {fact.name} for its backward",
         ]
-    return [told]
+    return [text]
 
 
 def _required(fact: Required) -> list[str]:
-    return [f"{fact.name} {'now asks for a gradient' if fact.requires_grad else 'asks for no gradient any more'}"]
+    return [f"{fact.name} {'now requires grad' if fact.requires_grad else 'no longer requires grad'}"]
 
 
 def _stepped(fact: Stepped) -> list[str]:
@@ -359,7 +357,7 @@ def _raised(fact: Raised) -> list[str]:
 
 
 def _many_graded(facts: Sequence[Graded]) -> list[str]:
-    told = []
+    sentences = []
     words = {"new": "get their first gradient", "accumulated": "get more added to the gradient they already have"}
     words |= {
         "written": "have their gradient changed in place",
@@ -371,8 +369,8 @@ def _many_graded(facts: Sequence[Graded]) -> list[str]:
         if same:
             unused = ", which no step had used" * all(fact.unused for fact in same)
             values = [(fact.name, fact.after) for fact in same]
-            told.append(f"{listed([fact.name for fact in same])} {text}{unused}{_extremes(values)}")
-    return told
+            sentences.append(f"{listed([fact.name for fact in same])} {text}{unused}{_extremes(values)}")
+    return sentences
 
 
 def _many_written(facts: Sequence[Written]) -> list[str]:
@@ -394,15 +392,15 @@ def _extremes(values: Iterable[tuple[str, Value | None]]) -> str:
     """The largest of several, and those that are odd."""
     known = [(name, value) for name, value in values if value is not None]
     sizes = [(value.size, name) for name, value in known if value.size is not None]
-    told = f"; the largest number is {number(max(map(abs, (s for s, _ in sizes))))}" if sizes else ""
+    text = f"; the largest number is {number(max(map(abs, (s for s, _ in sizes))))}" if sizes else ""
     for word, mark in (("exactly zero", "zero"), ("NaN", "nan"), ("infinite", "inf")):
         names = [name for name, value in known if getattr(value, mark)]
-        told += f"; {word} in {listed(names)}" if names else ""
-    return told
+        text += f"; {word} in {listed(names)}" if names else ""
+    return text
 
 
-#: in the order in which they are told
-_TELLING: dict[type, Callable[[Any], list[str]]] = {
+#: in the order of the sentences
+_DESCRIBED: dict[type, Callable[[Any], list[str]]] = {
     Asked: _asked,
     Stepped: _stepped,
     Graded: _graded,

@@ -41,10 +41,10 @@ class _Page:
         self._main = next((step.path for step in steps_of(story.items)), "")
         self._shown = {step.number: step for step in steps_of(story.items)}
         self._first = True
-        #: the loop whose turn is being told: its head has been shown
+        #: the loop whose iteration is being shown: its head has been shown
         self._head: tuple[str, int] = "", 0
         #: leaves of which the page has said already that gradients flow to them
-        self._told: set[tuple[str, ...]] = set()
+        self._named: set[tuple[str, ...]] = set()
 
     def chapters(self, parts: Sequence[Chapter], depth: int) -> None:
         for chapter in parts:
@@ -86,7 +86,7 @@ class _Page:
             self._source(step.line, step.source, depth)
         for call in step.calls:
             self._call(call, depth + 1)
-        for text in of_step(step, self._told):
+        for text in of_step(step, self._named):
             self._note(text, depth)
         for finding in self._story.findings.get(step.number, ()):
             self._finding(finding, depth)
@@ -101,8 +101,8 @@ class _Page:
         """A sentence below its statement, wrapped to the width."""
         bar = Text(f"{' ' * self._margin} │ ", "blue")
         lead = "  " * depth + "    "
-        room = max(self._console.width - len(bar) - len(lead) - hang, 30)
-        lines = Text(printable(text), style or "green").wrap(self._console, room, overflow="fold")
+        space = max(self._console.width - len(bar) - len(lead) - hang, 30)
+        lines = Text(printable(text), style or "green").wrap(self._console, space, overflow="fold")
         for at, line in enumerate(lines):
             line.rstrip()
             self._console.print(Text.assemble(bar, lead, " " * hang * bool(at), line), soft_wrap=True)
@@ -118,34 +118,34 @@ class _Page:
         given = file(call.path) if module else f"{call.function}({', '.join(call.given)})"
         where = "" if call.path == self._main or module else f" in {file(call.path)}"
         known = self._shown.get(call.like)
-        told = f", {self._as_before(call, known)}" if call.like else ""
+        named = f", {self._as_before(call, known)}" if call.like else ""
         if call.items or call.like:
-            self._note(f"↳ {given}{where}{told}", depth - 1, "magenta")
+            self._note(f"↳ {given}{where}{named}", depth - 1, "magenta")
         whole = depth == 1 and any(asks(item) for item in call.items)
         self.chapters(chapters(call.items, "setup" if whole else ""), depth)
 
     def _as_before(self, call: Call, known: Step | None) -> str:
-        return f"as told at {place_of(known, self._main)}" if known is not None else "as before"
+        return f"as shown at {place_of(known, self._main)}" if known is not None else "as before"
 
     def _loop(self, loop: Loop, depth: int) -> None:
         self._title("", depth)
-        turns = "call" if not loop.line or not loop.source.startswith(("for", "while", "async")) else "iteration"
-        self._source(loop.line, loop.source if turns == "iteration" else f"def {loop.source}", depth)
-        if turns == "call" or loop.count != 1:
-            self._note(count(loop.count, turns), depth, "blue")
-        for turn in loop.shown:
+        noun = "call" if not loop.line or not loop.source.startswith(("for", "while", "async")) else "iteration"
+        self._source(loop.line, loop.source if noun == "iteration" else f"def {loop.source}", depth)
+        if noun == "call" or loop.count != 1:
+            self._note(count(loop.count, noun), depth, "blue")
+        for iteration in loop.shown:
             outer, self._head = self._head, (loop.path, loop.line)
-            self._turn(turn, turns, depth + 1)
+            self._iteration(iteration, noun, depth + 1)
             self._head = outer
-        self._rest(loop, turns, depth + 1)
+        self._rest(loop, noun, depth + 1)
 
-    def _turn(self, turn: Iteration, noun: str, depth: int) -> None:
+    def _iteration(self, iteration: Iteration, noun: str, depth: int) -> None:
         self._first = False
-        if turn.differences:
-            self._title(f"{noun} {turn.number}: as before, except", depth)
-            self._items(turn.items, depth)
+        if iteration.differences:
+            self._title(f"{noun} {iteration.number}: as before, except", depth)
+            self._items(iteration.items, depth)
         else:
-            self.chapters(chapters(turn.items, f"{noun} {turn.number}"), depth)
+            self.chapters(chapters(iteration.items, f"{noun} {iteration.number}"), depth)
 
     def _rest(self, loop: Loop, noun: str, depth: int) -> None:
         rest = loop.count - len(loop.shown)
@@ -161,13 +161,13 @@ class _Page:
             self._note(f"prints: {text.rstrip()}", depth)
 
     def _see(self, loop: Loop) -> str:
-        """The faults that the shown turns told of, and that go on in the others."""
+        """The faults that the shown iterations have, and that go on in the others."""
         findings = (self._story.findings.get(step.number, ()) for step in steps_of([loop]))
         rules = dict.fromkeys(one.rule for found in findings for one in found if one.occurrences > 1)
         return f", see {', '.join(rules)}" if rules else ""
 
     def end(self) -> None:
-        """What belongs to no statement that was told, and how the run ended."""
+        """What belongs to no statement that was shown, and how the run ended."""
         for finding in self._story.elsewhere:
             self._title(f"also found, {place(finding.site)}", 0)
             self._finding(finding, 0)
@@ -182,7 +182,7 @@ class _Page:
 
 
 def _ranges(loop: Loop, rest: int) -> str:
-    shown = {turn.number for turn in loop.shown}
+    shown = {iteration.number for iteration in loop.shown}
     others = [number for number in range(1, loop.count + 1) if number not in shown] if loop.count <= 100_000 else []
     if not others:
         return f"of {loop.count:,}"

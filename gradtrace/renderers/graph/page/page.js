@@ -1,6 +1,6 @@
 "use strict";
-// Draws the graphs of the page's data. A graph has nodes, edges from user to source, and rooms within rooms; a closed
-// room is drawn as one box. What is drawn follows from one thing alone, the set of open rooms.
+// Draws the graphs of the page's data. A graph has nodes, edges from user to source, and blocks within blocks; a closed
+// block is drawn as one box. What is drawn follows from one thing alone, the set of open blocks.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
@@ -10,13 +10,13 @@ const MOST = 2500;
 const LOOKS = {
   light: {
     op: ["#dbe9fb", "#4a7ebb"], box: ["#e6dcf7", "#7a5cb5"], leaf: ["#cdeccb", "#3c8a3a"], constant: ["#ffffff", "#8a8f98"],
-    cut: ["#b3261e", "#7a1812"], fault: ["#f9c9a8", "#c0392b"], freed: ["#e4e4e4", "#57606a"], room: ["#f6f8fa", "#b7bdc6"],
+    cut: ["#b3261e", "#7a1812"], fault: ["#f9c9a8", "#c0392b"], freed: ["#e4e4e4", "#57606a"], block: ["#f6f8fa", "#b7bdc6"],
     ink: "#24292f", quiet: "#57606a", edge: "#57606a", way: "#d97706", mark: "#0969da",
     ramp: ["#a9bce8", "#c3d0ee", "#c9e6ea", "#e3f3dc", "#d2ecca", "#c0e3b6", "#fbe3a0", "#f2a9a0"],
   },
   dark: {
     op: ["#1c2f4a", "#5b8fd0"], box: ["#33264f", "#9a7fd6"], leaf: ["#1d3b24", "#57ab5a"], constant: ["#0d1117", "#768390"],
-    cut: ["#b3261e", "#ff7b72"], fault: ["#5a2d16", "#ff7b72"], freed: ["#2b3036", "#9198a1"], room: ["#11161d", "#3d444d"],
+    cut: ["#b3261e", "#ff7b72"], fault: ["#5a2d16", "#ff7b72"], freed: ["#2b3036", "#9198a1"], block: ["#11161d", "#3d444d"],
     ink: "#e6edf3", quiet: "#9198a1", edge: "#7d8590", way: "#f0a742", mark: "#58a6ff",
     ramp: ["#22346b", "#2a3f66", "#1f4a52", "#25402a", "#275030", "#2b6034", "#6b5518", "#7d2f2a"],
   },
@@ -27,21 +27,21 @@ const LOOKS = {
 class Graph {
   constructor(plain) {
     Object.assign(this, plain);
-    for (const one of [...this.nodes, ...this.rooms, this]) one.stack = data.stacks[one.stack];
-    for (const one of [...this.nodes, ...this.rooms]) {
+    for (const one of [...this.nodes, ...this.blocks, this]) one.stack = data.stacks[one.stack];
+    for (const one of [...this.nodes, ...this.blocks]) {
       one.search = [one.title, one.place, one.text, ...one.facts.map((fact) => fact[1])].join(" ").toLowerCase();
     }
     this.node = new Map(this.nodes.map((node) => [node.id, node]));
-    this.room = new Map(this.rooms.map((room) => [room.id, room]));
-    this.open = new Set(this.rooms.filter((room) => room.open).map((room) => room.id));
+    this.block = new Map(this.blocks.map((block) => [block.id, block]));
+    this.open = new Set(this.blocks.filter((block) => block.open).map((block) => block.id));
     this.sources = new Map();
     this.users = new Map();
-    // what was found at the line of a node marks it, and the rooms around it
+    // what was found at the line of a node marks it, and the blocks around it
     this.found = new Set();
     for (const node of this.nodes) {
       if (!findingsAt(node).length) continue;
       this.found.add("n" + node.id);
-      for (const room of this.around(node)) this.found.add("r" + room);
+      for (const block of this.around(node)) this.found.add("r" + block);
     }
     for (const [user, source] of this.edges) {
       push(this.sources, user, source);
@@ -49,42 +49,42 @@ class Graph {
     }
   }
 
-  // rooms around a room or node, innermost first
+  // blocks around a block or node, innermost first
   around(thing) {
     const found = [];
-    for (let id = thing.room; id; id = this.room.get(id).room) found.push(id);
+    for (let id = thing.block; id; id = this.block.get(id).block) found.push(id);
     return found;
   }
 
-  // what a node is drawn as: the outermost closed room around it, or itself
+  // what a node is drawn as: the outermost closed block around it, or itself
   drawn(id) {
-    const closed = this.around(this.node.get(id)).filter((room) => !this.open.has(room));
+    const closed = this.around(this.node.get(id)).filter((block) => !this.open.has(block));
     return closed.length ? "r" + closed[closed.length - 1] : "n" + id;
   }
 
   reveal(thing) {
-    for (const room of this.around(thing)) this.open.add(room);
+    for (const block of this.around(thing)) this.open.add(block);
   }
 
   // the nodes that a drawn thing stands for
   members(drawn) {
     if (drawn[0] === "n") return [parseInt(drawn.slice(1), 10)];
-    const room = Number(drawn.slice(1));
-    return this.nodes.filter((node) => this.around(node).includes(room)).map((node) => node.id);
+    const block = Number(drawn.slice(1));
+    return this.nodes.filter((node) => this.around(node).includes(block)).map((node) => node.id);
   }
 
   elements() {
     const shown = new Map();
     const edges = new Map();
     const seen = new Map(this.nodes.map((node) => [node.id, this.drawn(node.id)]));
-    const show = (id, plain, room, extra) => shown.has(id) || shown.set(id, { ...plain, ...extra, id, inside: room });
+    const show = (id, plain, block, extra) => shown.has(id) || shown.set(id, { ...plain, ...extra, id, inside: block });
     for (const node of this.nodes) {
       const drawn = seen.get(node.id);
       if (drawn[0] === "r") {
-        const room = this.room.get(Number(drawn.slice(1)));
-        show(drawn, room, room.room, { kind: room.fault ? "freed" : "box" });
+        const block = this.block.get(Number(drawn.slice(1)));
+        show(drawn, block, block.block, { kind: block.fault ? "freed" : "box" });
       } else if (!isEnd(node) || !this.users.has(node.id)) {
-        show(drawn, node, node.room);
+        show(drawn, node, node.block);
       }
     }
     for (const [user, source, label] of this.edges) {
@@ -96,17 +96,17 @@ class Graph {
         // a leaf stands beside each operation that uses it: drawn once, it would tie the picture to one point
         if (near[0] === "r") continue;
         far = "n" + source + "u" + user;
-        show(far, end, this.node.get(user).room, { copyOf: source });
+        show(far, end, this.node.get(user).block, { copyOf: source });
       }
       const key = far + ">" + near;
       if (edges.has(key)) edges.get(key).times += 1;
       else edges.set(key, { id: key, source: far, target: near, label, times: 1, dashed: end.kind === "constant" || end.kind === "cut", end: isEnd(end) });
     }
-    for (const room of this.rooms) {
-      const visible = this.around(room).every((id) => this.open.has(id));
-      if (this.open.has(room.id) && visible) shown.set("r" + room.id, { ...room, id: "r" + room.id, inside: room.room, kind: "room" });
+    for (const block of this.blocks) {
+      const visible = this.around(block).every((id) => this.open.has(id));
+      if (this.open.has(block.id) && visible) shown.set("r" + block.id, { ...block, id: "r" + block.id, inside: block.block, kind: "block" });
     }
-    for (const one of shown.values()) one.found = this.found.has(one.id) && one.kind !== "room";
+    for (const one of shown.values()) one.found = this.found.has(one.id) && one.kind !== "block";
     return { nodes: [...shown.values()], edges: [...edges.values()] };
   }
 
@@ -131,7 +131,7 @@ const isEnd = (node) => node.kind === "leaf" || node.kind === "constant";
 
 // --- the picture -----------------------------------------------------------------------------------------------------
 
-const NONE = { name: "", title: data.title, header: [], warnings: [], stack: 0, roots: [], nodes: [], edges: [], rooms: [] };
+const NONE = { name: "", title: data.title, header: [], warnings: [], stack: 0, roots: [], nodes: [], edges: [], blocks: [] };
 for (const one of data.findings || []) {
   one.stack = data.stacks[one.stack];
   one.related = one.related.map(([stack, message]) => [data.stacks[stack], message]);
@@ -166,14 +166,14 @@ function style() {
     { selector: "node[kind = 'constant']", style: { "border-style": "dashed", color: look.quiet } },
     { selector: "node[kind = 'cut']", style: { shape: "octagon", color: "#ffffff" } },
     { selector: "node[kind = 'freed']", style: { "border-style": "dashed" } },
-    { selector: "node[kind = 'room']", style: {
-      label: "data(heading)", shape: "round-rectangle", "background-color": look.room[0], "border-color": look.room[1],
+    { selector: "node[kind = 'block']", style: {
+      label: "data(heading)", shape: "round-rectangle", "background-color": look.block[0], "border-color": look.block[1],
       "text-valign": "top", "text-halign": "center", color: look.quiet, padding: 18, "text-margin-y": 16 } },
     { selector: "edge", style: {
       width: 1.3, "line-color": look.edge, "target-arrow-color": look.edge, "target-arrow-shape": "triangle", "arrow-scale": 0.7,
       "curve-style": (edge) => (edge.data("weights") ? "round-segments" : "straight"), "segment-weights": (edge) => edge.data("weights") || [0.5], "segment-distances": (edge) => edge.data("distances") || [0],
       "segment-radii": 12, "edge-distances": "node-position", label: "data(text)", "font-size": 9, color: look.quiet,
-      "text-background-color": look.room[0], "text-background-opacity": 0.8, "min-zoomed-font-size": 6 } },
+      "text-background-color": look.block[0], "text-background-opacity": 0.8, "min-zoomed-font-size": 6 } },
     { selector: "edge[?dashed]", style: { "line-style": "dashed" } },
     { selector: "node[?found]", style: { "border-color": look.fault[1], "border-width": 3, "border-style": "double" } },
     { selector: ".dim", style: { opacity: 0.25 } },
@@ -197,7 +197,7 @@ function laidOut(nodes, edges) {
   const inch = (pixels) => (pixels / 72).toFixed(3);
   const inner = new Map();
   for (const node of nodes) push(inner, node.inside || 0, node);
-  const part = (room) => (inner.get(room) || []).map((node) => (node.kind === "room"
+  const part = (block) => (inner.get(block) || []).map((node) => (node.kind === "block"
     ? `subgraph "cluster_${node.id}" { margin=30; ${part(Number(node.id.slice(1)))} }`
     : `"${node.id}" [width=${inch(node.width)}, height=${inch(node.height)}];`)).join("\n");
   const lines = edges.map((edge) => `"${edge.source}" -> "${edge.target}" [id="${edge.id}", weight=${edge.dashed || edge.end ? 1 : 8}];`);
@@ -302,16 +302,16 @@ function say(text) {
 
 function toggle(drawn) {
   if (!drawn || drawn[0] !== "r") return;
-  const room = Number(drawn.slice(1));
+  const block = Number(drawn.slice(1));
   const was = new Set(graph.open);
-  if (!graph.open.delete(room)) graph.open.add(room);
+  if (!graph.open.delete(block)) graph.open.add(block);
   if (!draw(drawn)) graph.open = was;
   choose(drawn);
 }
 
 function setAll(open) {
   const was = new Set(graph.open);
-  graph.open = new Set(open ? graph.rooms.map((room) => room.id) : []);
+  graph.open = new Set(open ? graph.blocks.map((block) => block.id) : []);
   if (!draw()) graph.open = was;
   about(null);
 }
@@ -327,7 +327,7 @@ function choose(id, center) {
   const copied = found.data("copyOf");
   const ids = copied ? [copied] : graph.members(id);
   const ways = graph.ways(ids);
-  if (found.data("kind") !== "room") {
+  if (found.data("kind") !== "block") {
     const reached = new Set([...ways].map((one) => graph.drawn(one)));
     cy.nodes().forEach((node) => {
       const mine = node.data("copyOf") ? node.data("copyOf") === copied : reached.has(node.id()) || node.id() === id;
@@ -340,11 +340,11 @@ function choose(id, center) {
 }
 
 function goTo(thing) {
-  // `thing` is a node or room of the graph's data
-  const hidden = graph.around(thing).some((room) => !graph.open.has(room));
+  // `thing` is a node or block of the graph's data
+  const hidden = graph.around(thing).some((block) => !graph.open.has(block));
   graph.reveal(thing);
   if (hidden && !draw()) return;
-  const drawn = thing.isRoom ? "r" + thing.id : "n" + thing.id;
+  const drawn = thing.isBlock ? "r" + thing.id : "n" + thing.id;
   const copy = cy.nodes().filter((node) => node.data("copyOf") === thing.id).first();
   choose(cy.getElementById(drawn).nonempty() ? drawn : copy.id(), true);
 }
@@ -367,8 +367,8 @@ function about(found) {
   const facts = element("dl");
   for (const [name, value] of plain.facts) facts.append(element("dt", name), element("dd", value));
   panel.append(facts);
-  if (plain.kind === "box" || plain.kind === "freed" || plain.kind === "room") {
-    const button = element("button", plain.kind === "room" ? "Close this box (Enter)" : "Open this box (Enter)");
+  if (plain.kind === "box" || plain.kind === "freed" || plain.kind === "block") {
+    const button = element("button", plain.kind === "block" ? "Close this box (Enter)" : "Open this box (Enter)");
     button.onclick = () => toggle(plain.id);
     panel.append(button);
   }
@@ -468,7 +468,7 @@ let hit = 0;
 
 function search() {
   const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = [...graph.rooms.map((room) => ({ ...room, isRoom: true })), ...graph.nodes];
+  const all = [...graph.blocks.map((block) => ({ ...block, isBlock: true })), ...graph.nodes];
   const first = (one) => (words.every((word) => one.title.toLowerCase().includes(word)) ? 0 : 1);
   const found = words.length ? all.filter((one) => words.every((word) => one.search.includes(word))) : [];
   hits = found.sort((a, b) => first(a) - first(b)).slice(0, 200);
@@ -547,7 +547,7 @@ cy.on("tap", (event) => (event.target === cy ? choose("") : event.target.isNode(
 cy.on("dbltap", "node", (event) => toggle(event.target.id()));
 cy.on("mouseover", "node", (event) => {
   const node = event.target;
-  if (node.data("kind") === "room") return;
+  if (node.data("kind") === "block") return;
   node.addClass("near");
   node.connectedEdges().addClass("near");
   const tip = $("tip");

@@ -9,7 +9,7 @@ import pytest
 
 from gradtrace.model.finding import Ended, Finding, Level
 from gradtrace.model.site import Site
-from gradtrace.model.story import Fact, Graded, Iteration, Loop, Made, Printed, Step, Story, Value
+from gradtrace.model.story import Fact, Graded, Iteration, Loop, Made, Printed, Story, StoryStep, Value
 from gradtrace.stories.chronicle import Chronicle, steps_of
 
 SOURCE = """\
@@ -125,7 +125,7 @@ def test_a_call_that_tells_the_same_again_refers_to_the_first(path: str) -> None
         tell(chronicle, path, (9, [made("y")]), (10, []))
         chronicle.leave()
         chronicle.end([made("d")])
-    first, second = (item for item in finish(chronicle).items if isinstance(item, Step))
+    first, second = (item for item in finish(chronicle).items if isinstance(item, StoryStep))
     assert [step.line for step in steps_of(first.calls[0].items)] == [9, 10]
     assert (second.calls[0].items, second.calls[0].like) == ((), first.calls[0].items[0].number)  # type: ignore[union-attr]
 

@@ -30,7 +30,7 @@ class Value:
 
     @property
     def size(self) -> float | None:
-        """The largest magnitude: one number that tells how a tensor grows; of a single number that number itself."""
+        """The largest magnitude: one number that shows how a tensor grows; of a single number that number itself."""
         if self.numbers is not None and len(self.numbers) == 1 and not isinstance(self.numbers[0], complex):
             return float(self.numbers[0])
         return None if self.low is None or self.high is None else max(abs(self.low), abs(self.high))
@@ -59,7 +59,7 @@ class Made:
     #: "copied", "not differentiable"; and from what it was computed
     cut: str = ""
     cut_from: tuple[str, ...] = ()
-    #: the line of the backward call that has freed a part of its graph; told of the tensors at an error
+    #: the line of the backward call that has freed a part of its graph; for the tensors at an error
     freed_line: int = 0
 
 
@@ -96,7 +96,7 @@ class Asked:
     operations: int
     #: one path in the user's names for each leaf, if there are few: `loss → a → z → w1`
     paths: tuple[str, ...] = ()
-    #: leaves reached and how many operations took each in; those that ask for a gradient but were not reached
+    #: leaves reached and how many operations use each; those that require grad but were not reached
     reached: tuple[tuple[str, int], ...] = ()
     missed: tuple[str, ...] = ()
     #: variables whose graph this call has freed, or has kept
@@ -134,7 +134,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """A tensor began, or ceased, to ask for gradients."""
+    """A tensor began, or ceased, to require grad."""
 
     name: str
     requires_grad: bool
@@ -174,7 +174,7 @@ Fact: TypeAlias = Made | Built | Left | Asked | Graded | Written | Required | St
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StoryStep:
     """One statement that ran, what changed because of it, and the functions of the user's own that it called."""
 
     number: int
@@ -182,11 +182,11 @@ class Step:
     line: int
     source: str
     facts: tuple[Fact, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[FunctionCall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class FunctionCall:
     """A function ran. Without items where an earlier call has shown the same."""
 
     function: str
@@ -201,7 +201,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """One turn of a loop. `differences`: only the steps that were not as in the turn before."""
+    """One iteration of a loop. `differences`: only the steps that were not as in the iteration before."""
 
     number: int
     items: tuple[Item, ...]
@@ -210,7 +210,7 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """How one number went from turn to turn: the first few of them, and the last."""
+    """How one number went from iteration to iteration: the first few of them, and the last."""
 
     name: str
     first: tuple[float, ...]
@@ -222,21 +222,21 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop, or the calls of a function, folded: `count` turns, of which some are shown."""
+    """A loop, or the calls of a function, folded: `count` iterations, of which some are shown."""
 
     path: str
     line: int
     source: str
     count: int
     shown: tuple[Iteration, ...]
-    #: what the turns that are not shown did
+    #: what the iterations that are not shown did
     series: tuple[Series, ...] = ()
     printed: tuple[str, ...] = ()
     #: how many of them were like one that is shown
     alike: int = 0
 
 
-Item: TypeAlias = Step | Loop
+Item: TypeAlias = StoryStep | Loop
 
 
 @dataclass(frozen=True)
@@ -265,14 +265,14 @@ class Chapter:
 def asks(item: Item) -> list[Asked]:
     """The gradient requests in a step or loop, in what it calls or repeats."""
     if isinstance(item, Loop):
-        return [found for turn in item.shown for one in turn.items for found in asks(one)]
+        return [found for iteration in item.shown for one in iteration.items for found in asks(one)]
     own = [fact for fact in item.facts if isinstance(fact, Asked)]
     return own + [found for call in item.calls for one in call.items for found in asks(one)]
 
 
 def prints(item: Item) -> bool:
     """Whether a step prints and does nothing else of note."""
-    return isinstance(item, Step) and any(isinstance(fact, Printed) for fact in item.facts)
+    return isinstance(item, StoryStep) and any(isinstance(fact, Printed) for fact in item.facts)
 
 
 def chapters(items: tuple[Item, ...], first: str = "setup") -> tuple[Chapter, ...]:
@@ -280,10 +280,10 @@ def chapters(items: tuple[Item, ...], first: str = "setup") -> tuple[Chapter, ..
     last = max((at for at, item in enumerate(items) if asks(item)), default=-1)
     found: list[tuple[str, str, list[Item]]] = [(first, "", [])]
     for at, item in enumerate(items):
-        asked = [fact for fact in item.facts if isinstance(fact, Asked)] if isinstance(item, Step) else asks(item)
+        asked = [fact for fact in item.facts if isinstance(fact, Asked)] if isinstance(item, StoryStep) else asks(item)
         if isinstance(item, Loop) and asked:
             found.append(("loop", item.source, []))
-        elif asked and isinstance(item, Step):
+        elif asked and isinstance(item, StoryStep):
             first_asked, last_asked = asked[0].number, asked[-1].number
             title = f"{first_asked}" if first_asked == last_asked else f"{first_asked} to {last_asked}"
             found.append(("request", title, []))

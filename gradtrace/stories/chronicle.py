@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from gradtrace.model.finding import Ended, Finding
 from gradtrace.model.story import (
-    Call,
     Fact,
+    FunctionCall,
     Graded,
     Item,
     Iteration,
@@ -24,8 +24,8 @@ from gradtrace.model.story import (
     Made,
     Printed,
     Series,
-    Step,
     Story,
+    StoryStep,
     Written,
 )
 from gradtrace.source import syntax
@@ -81,7 +81,7 @@ class _Iterations:
     def is_over(self) -> bool:
         """Whether the iteration that began is none: in a loop written on one line its head runs once more at the end."""
         return all(
-            isinstance(one, Step) and one.line == self.head and not one.facts + one.calls for one in self.iteration
+            isinstance(one, StoryStep) and one.line == self.head and not one.facts + one.calls for one in self.iteration
         )
 
     def follow(self, items: Sequence[Item]) -> None:
@@ -116,7 +116,7 @@ class _OpenStep:
     path: str
     line: int
     source: str
-    calls: list[Call] = field(default_factory=list)
+    calls: list[FunctionCall] = field(default_factory=list)
 
 
 class Chronicle:
@@ -148,8 +148,8 @@ class Chronicle:
         elif done.function:
             self._add_call(done)
 
-    def _shown(self, done: _Open) -> Call:
-        call = Call(done.function, done.path, done.line, done.given, tuple(done.items))
+    def _shown(self, done: _Open) -> FunctionCall:
+        call = FunctionCall(done.function, done.path, done.line, done.given, tuple(done.items))
         if self._has_findings(done.items):
             return call
         own, shape = next(_numbers(done.items), 0), self._shape_of(done.items)
@@ -180,7 +180,9 @@ class Chronicle:
         here = self._open[-1]
         step, here.step = here.step, None
         if step is not None:
-            here.block.append(Step(step.number, step.path, step.line, step.source, tuple(facts), tuple(step.calls)))
+            here.block.append(
+                StoryStep(step.number, step.path, step.line, step.source, tuple(facts), tuple(step.calls))
+            )
 
     def _enter_loops(self, here: _Open, path: str, line: int) -> None:
         """Closes the loops that the statement has left, and the iteration that it begins again."""
@@ -251,7 +253,7 @@ class Chronicle:
             return frozenset([("loop", tuple(self._shape_of(iteration.items) for iteration in item.shown))])
         return frozenset(_kinds_of(item.facts) | {self._kind_of_call(call) for call in item.calls if _tells(call)})
 
-    def _kind_of_call(self, call: Call) -> Hashable:
+    def _kind_of_call(self, call: FunctionCall) -> Hashable:
         return call.function, call.like or next(_numbers(call.items), 0)
 
     def found(self, finding: Finding) -> None:
@@ -289,7 +291,7 @@ class Chronicle:
                 elsewhere.append(finding)
         return Story(script, tuple(root.items), ended, placed, tuple(elsewhere), remarks)
 
-    def _place_of(self, finding: Finding, steps: dict[int, Step]) -> int:
+    def _place_of(self, finding: Finding, steps: dict[int, StoryStep]) -> int:
         """The step that shows a finding: where it was found, else the first at its line; 0 where there is none."""
         key: Key = finding.rule, *finding.site.place
         known = (number for number, keys in self._placed.items() if key in keys and number in steps)
@@ -331,7 +333,7 @@ def _worth(items: Sequence[Item]) -> bool:
     )
 
 
-def is_head(step: Step) -> bool:
+def is_head(step: StoryStep) -> bool:
     """Whether a step only begins a loop's iteration, defines or imports: nothing to show where nothing changed."""
     found = syntax.statement(step.path, step.line)
     quiet = (
@@ -358,7 +360,7 @@ def _begins(loop: syntax.Loop, path: str, line: int) -> bool:
     return syntax.statement(path, line) is loop.body[0]
 
 
-def steps_of(items: Iterable[Item]) -> Iterator[Step]:
+def steps_of(items: Iterable[Item]) -> Iterator[StoryStep]:
     """All steps, also those in loops and in called functions."""
     for item in items:
         if isinstance(item, Loop):
@@ -393,7 +395,7 @@ def _numbers_of(items: Sequence[Item]) -> Iterator[tuple[str, float]]:
     return iter(sorted(found.items(), key=lambda pair: pair[0].endswith(".grad")))
 
 
-def _tells(call: Call) -> bool:
+def _tells(call: FunctionCall) -> bool:
     """Whether something happened in a call."""
     return bool(call.like) or any(_counts(fact) for fact in facts_of(call.items))
 

@@ -49,7 +49,7 @@ def render(report: Report, paper: Paper) -> str:
 
 def draw(report: Report, console: Console, detail: int = 0) -> None:
     """Prints the findings, the remarks and one line that sums up, which less detail leaves out."""
-    page = _Page(console, report.root)
+    page = _ReportPage(console, report.root)
     for finding in report.findings:
         page.finding(finding)
     for remark in report.remarks:
@@ -62,7 +62,7 @@ def draw(report: Report, console: Console, detail: int = 0) -> None:
         page.summary(report)
 
 
-class _Page:
+class _ReportPage:
     """Lays text out for one console."""
 
     def __init__(self, console: Console, root: str | None) -> None:

@@ -196,7 +196,7 @@ def _cropped(text: str, width: int) -> str:
 # --- the order of the page -------------------------------------------------------------------------------------------
 
 
-class _Page(NamedTuple):
+class _TreePage(NamedTuple):
     """What decides where each node stands."""
 
     #: what each node reads, several edges to the same source together, in input order
@@ -210,7 +210,7 @@ class _Page(NamedTuple):
     position: Mapping[int, int]
 
 
-def _page(graph: Graph) -> _Page:
+def _page(graph: Graph) -> _TreePage:
     reads = {user: _by_source(edges) for user, edges in graph.inputs.items()}
     users: dict[int, list[int]] = {node.id: [] for node in graph.nodes}
     for user, sources in reads.items():
@@ -226,7 +226,7 @@ def _page(graph: Graph) -> _Page:
     weight = dict.fromkeys([_ROOT, *order], 1)
     for node in reversed(order):
         weight[owner[node]] += weight[node]
-    return _Page(
+    return _TreePage(
         reads, {node: len(by) for node, by in users.items()}, owned, weight, {node: i for i, node in enumerate(order)}
     )
 
@@ -286,7 +286,7 @@ def _owners(order: Sequence[int], users: Mapping[int, Sequence[int]], starts: se
 _Waiting: TypeAlias = tuple[str, str, int, tuple[Edge, ...], bool]
 
 
-def _rows(graph: Graph, page: _Page) -> Iterator[Row]:
+def _rows(graph: Graph, page: _TreePage) -> Iterator[Row]:
     """Every node once in full and every further use as a reference, in the order of the page."""
     shown: set[int] = set()
     waiting: list[_Waiting] = [("", "", node, (), True) for node in reversed(page.owned[_ROOT])]
@@ -300,7 +300,7 @@ def _rows(graph: Graph, page: _Page) -> Iterator[Row]:
             waiting += reversed(_under(row, graph, page))
 
 
-def _under(row: Row, graph: Graph, page: _Page) -> list[_Waiting]:
+def _under(row: Row, graph: Graph, page: _TreePage) -> list[_Waiting]:
     """What is below a row: leaves, references, side branches, then its line goes on.
 
     The references come in an order in which the last of them is the one that stands next on the page.

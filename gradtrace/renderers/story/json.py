@@ -10,7 +10,7 @@ from typing import Any
 
 from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding
-from gradtrace.model.story import Call, Fact, Item, Loop, Step, Story, Value
+from gradtrace.model.story import Fact, FunctionCall, Item, Loop, Story, StoryStep, Value
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.story.phrases import numbers, of_step
 from gradtrace.renderers.wording import file
@@ -39,7 +39,7 @@ def _items(items: Iterable[Item], story: Story) -> list[dict[str, Any]]:
     return [_loop(item, story) if isinstance(item, Loop) else _step(item, story) for item in items]
 
 
-def _step(step: Step, story: Story) -> dict[str, Any]:
+def _step(step: StoryStep, story: Story) -> dict[str, Any]:
     return {
         "kind": "step",
         "number": step.number,
@@ -70,7 +70,7 @@ def _loop(loop: Loop, story: Story) -> dict[str, Any]:
     }
 
 
-def _call(call: Call, story: Story) -> dict[str, Any]:
+def _call(call: FunctionCall, story: Story) -> dict[str, Any]:
     found = {"function": call.function, "path": _path(call.path), "line": call.line, "given": list(call.given)}
     return {**found, "like": call.like or None, "items": _items(call.items, story)}
 

@@ -22,8 +22,8 @@ from gradtrace.model.story import (
     Raised,
     Required,
     Series,
-    Step,
     Stepped,
+    StoryStep,
     Value,
     Written,
 )
@@ -115,7 +115,7 @@ def _joined(words: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def of_step(step: Step, named: set[tuple[str, ...]]) -> list[str]:
+def of_step(step: StoryStep, named: set[tuple[str, ...]]) -> list[str]:
     """What a statement changed, sentence by sentence. `named` are sets of leaves that were named before: it grows."""
     found: list[str] = []
     kinds = {type(fact) for fact in step.facts}

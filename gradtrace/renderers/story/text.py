@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gradtrace.model.finding import Finding, Level
-from gradtrace.model.story import Call, Chapter, Item, Iteration, Loop, Step, Story, asks, chapters
+from gradtrace.model.story import Chapter, FunctionCall, Item, Iteration, Loop, Story, StoryStep, asks, chapters
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.story.phrases import of_finding, of_series, of_step
 from gradtrace.renderers.wording import count, file, place, printable
@@ -23,14 +23,14 @@ def render(story: Story, paper: Paper) -> str:
     """The whole story."""
 
     def draw(console: Console) -> None:
-        page = _Page(story, console)
+        page = _StoryPage(story, console)
         page.chapters(chapters(story.items), 0)
         page.end()
 
     return paper.printed(draw)
 
 
-class _Page:
+class _StoryPage:
     """Lays the story out for one console."""
 
     def __init__(self, story: Story, console: Console) -> None:
@@ -81,7 +81,7 @@ class _Page:
                 self._step(item, depth)
                 after_loop = False
 
-    def _step(self, step: Step, depth: int) -> None:
+    def _step(self, step: StoryStep, depth: int) -> None:
         if (step.path, step.line) != self._head:
             self._source(step.line, step.source, depth)
         for call in step.calls:
@@ -113,7 +113,7 @@ class _Page:
         for text in more:
             self._note(f"  {text}", depth, "" if text.startswith("help") else "dim", hang=4)
 
-    def _call(self, call: Call, depth: int) -> None:
+    def _call(self, call: FunctionCall, depth: int) -> None:
         module = call.function == "<module>"
         given = file(call.path) if module else f"{call.function}({', '.join(call.given)})"
         where = "" if call.path == self._main or module else f" in {file(call.path)}"
@@ -124,7 +124,7 @@ class _Page:
         whole = depth == 1 and any(asks(item) for item in call.items)
         self.chapters(chapters(call.items, "setup" if whole else ""), depth)
 
-    def _as_before(self, call: Call, known: Step | None) -> str:
+    def _as_before(self, call: FunctionCall, known: StoryStep | None) -> str:
         return f"as shown at {place_of(known, self._main)}" if known is not None else "as before"
 
     def _loop(self, loop: Loop, depth: int) -> None:
@@ -191,6 +191,6 @@ def _ranges(loop: Loop, rest: int) -> str:
     return f"up to {others[-1]:,}"
 
 
-def place_of(step: Step, main: str) -> str:
+def place_of(step: StoryStep, main: str) -> str:
     """`line 12`, with the file where it is another one."""
     return f"line {step.line}" if step.path == main else f"{file(step.path)}:{step.line}"

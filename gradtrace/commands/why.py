@@ -49,10 +49,10 @@ def why(options: Options, question: Question) -> int:
 
     def finish(ended: Ended) -> int:
         for remark in watch.remarks:
-            streams.tell(remark)
+            streams.announce(remark)
         lives = reasons.explained(watch.lives, judge.findings)
         if not lives:
-            streams.tell("no parameter was seen: no backward call reached one, and no optimizer holds one")
+            streams.announce("no parameter was seen: no backward call reached one, and no optimizer holds one")
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
         shown = reasons.chosen(lives, question.name) if question.name else lives
         if kind == "json":

@@ -25,7 +25,7 @@ from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.mode import Mode
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.core.steps import HandWritten, Steps
+from gradtrace.watcher.core.steps import Steps
 from gradtrace.watcher.faults.constants import Constants
 from gradtrace.watcher.faults.evaluations import Evaluations
 from gradtrace.watcher.faults.growth import GrowthWatcher
@@ -36,9 +36,10 @@ from gradtrace.watcher.faults.sequences import Sequences
 from gradtrace.watcher.faults.shapes import GradientShapes
 from gradtrace.watcher.faults.values import Values
 from gradtrace.watcher.faults.writes import Writes
+from gradtrace.watcher.gradients.accounts import Accounts
+from gradtrace.watcher.gradients.acts import Acts
 from gradtrace.watcher.gradients.clips import Clips
 from gradtrace.watcher.gradients.frozen import Frozen
-from gradtrace.watcher.gradients.ledger import Ledger
 from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.flat import FlatGradients
 from gradtrace.watcher.parameters.leaves import Leaves
@@ -241,11 +242,11 @@ def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
     reach = Reach(session, births, cuts)
     growth = GrowthWatcher(session)
     return [
-        HandWritten(session, steps),
         growth,
         Evaluations(session, growth),
         Frozen(session),
-        Ledger(session, steps, Clips(session)),
+        Acts(session, steps, Clips(session)),
+        Accounts(session),
         hidden,
         Writes(session, hidden),
         Values(session),

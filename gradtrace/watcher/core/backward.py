@@ -16,8 +16,8 @@ from gradtrace.model.site import Stack
 from gradtrace.source import questions
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core import compiled
+from gradtrace.watcher.core.book import Call, Leaf, state
 from gradtrace.watcher.core.cuts import Cuts
-from gradtrace.watcher.core.gradients import Leaf
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.reentry import reentries
 from gradtrace.watcher.core.session import Session, out_of_reach
@@ -71,11 +71,6 @@ class Calls:
         self._session.calls_elsewhere += 1
         return True
 
-    def update(self, tensor: torch.Tensor, leaf: Leaf) -> None:
-        """The leaf was updated by hand through an alias since the last call."""
-        stack, leaf.updated = leaf.updated, ()
-        self._steps.update(tensor, leaf, stack)
-
     def _begin(self, frame: Any, outputs: Sequence[Any], args: Any, kwargs: Any) -> BackwardCall:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")
         given = dict(zip(names, args, strict=False)) | kwargs
@@ -120,7 +115,16 @@ class BackwardCall:
         self.root_output = getattr(next(iter(outputs), None), "output_nr", 0)
         self.root = questions.root_of(self.stack[0]) if self.stack else ""
         # a scalar root has no gradient worth telling of: torch fills in a one
-        self.with_gradient = any(isinstance(tensor, torch.Tensor) and tensor.dim() > 0 for tensor in outputs)
+        with_gradient = any(isinstance(tensor, torch.Tensor) and tensor.dim() > 0 for tensor in outputs)
+        #: what the book keeps of it, if it accumulates
+        self.record: Call | None = None
+        if self.accumulates:
+            origin = Contribution(
+                self.number, self.stack, self.root, self.root_node, with_gradient, root_output=self.root_output
+            )
+            self.record = Call(origin)
+        #: the leaves to which it gave something
+        self.given: Sequence[tuple[torch.Tensor, Leaf]] = ()
         self.held = session.held()
         found = walk.visit(roots)
         inputs = given.get("inputs") or ()
@@ -181,26 +185,26 @@ class BackwardCall:
             session.retains(mark)
 
     def _prepare_leaves(self, frame: Any) -> None:
+        book = self._session.book
+        self._before: list[tuple[torch.Tensor, Leaf, tuple[int, int] | None]] = []
         if not self.accumulates:
             return
-        known = self._session.leaves(self._visit.leaves, frame)
-        for tensor, leaf in known:
-            if leaf.updated:
-                self._calls.update(tensor, leaf)
-            if leaf.contributions:
-                self._session.gradients.before_backward(tensor, leaf)
-        self._known = known
+        for tensor, leaf in self._session.leaves(self._visit.leaves, frame):
+            book.before_backward(tensor, leaf)
+            self._before.append((tensor, leaf, state(tensor.grad)))
+        book.running = True
 
     def finish(self, error: BaseException | None) -> None:
         session = self._session
         self.reentries = reentries(self._visit, session, failed=error is not None)
         end = session.phase = session.sequence()
+        session.book.running = False
+        repeated, repeated_stack = self._accumulate() if self.record is not None and error is None else ((), ())
         session.tell(self._calls.told_after, self, error)
         session.trail.add(self.start, end, self.stack)
         self._own_mark.failed = error is not None
         if self.create:
             self._calls.remember_created(self.number, self.start, end)
-        repeated, repeated_stack = self._accumulate() if self.accumulates and error is None else ((), ())
         session.emit(
             Backward(
                 number=self.number,
@@ -224,18 +228,19 @@ class BackwardCall:
         )
 
     def _accumulate(self) -> tuple[tuple[str, ...], Stack]:
-        own = Contribution(
-            self.number, self.stack, self.root, self.root_node, self.with_gradient, root_output=self.root_output
-        )
+        """Enters its shares into the book. Returns the leaves that already hold an unused share of the same root, and
+        where that one was made."""
+        assert self.record is not None
+        own = self.record.origin
         repeated: list[str] = []
         earlier: Stack = ()
-        for _, leaf in self._known:
-            unused = leaf.contributions[leaf.used :] if leaf.contributions else ()
-            before = [one for one in unused if _same_root(one, own)] if unused else ()
-            if before and not self.with_gradient and not before[-1].with_gradient and self.root_node >= 0:
+        for _, leaf, _ in self._before if not own.with_gradient and own.root_node >= 0 else ():
+            unused = [share.call.origin for share in leaf.shares[leaf.used :]]
+            before = [one for one in unused if _same_root(one, own)]
+            if before and not before[-1].with_gradient:
                 repeated.append(leaf.name)
                 earlier = before[-1].stack
-        self._session.gradients.after_backward(self._known, own)
+        self.given = self._session.book.after_backward(self._before, self.record)
         return tuple(repeated), earlier
 
 

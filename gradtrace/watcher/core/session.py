@@ -25,7 +25,7 @@ from gradtrace.watcher.compat import (
     next_number,
 )
 from gradtrace.watcher.core import compiled
-from gradtrace.watcher.core.gradients import Gradients, Leaf
+from gradtrace.watcher.core.book import Book, Leaf
 from gradtrace.watcher.core.identity import Identities, TensorId
 from gradtrace.watcher.core.trail import Trail
 from gradtrace.watcher.graph.walk import Mark
@@ -55,7 +55,7 @@ class Session:
         self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
         self.trail = Trail()
         self.ids = Identities()
-        self.gradients = Gradients(self.ids)
+        self.book = Book(self.ids, self.owned_by)
         self.sequence: Callable[[], int] = next_number
         self.remarks: list[str] = []
         self.backward_calls = 0
@@ -244,7 +244,7 @@ class Session:
 
     def leaves(self, tensors: Sequence[torch.Tensor], frame: FrameType | None) -> list[tuple[torch.Tensor, Leaf]]:
         """The state of each leaf; leaves met for the first time get their names from the running frames."""
-        known = self.gradients.known
+        known = self.book.known
         found = [(tensor, leaf) for tensor in tensors if (leaf := known(tensor)) is not None]
         if len(found) == len(tensors):
             return found
@@ -254,6 +254,6 @@ class Session:
     def _meet(self, fresh: Sequence[torch.Tensor], frame: FrameType | None) -> None:
         found = names.find(frame, self.frames) if self._searches_left > 0 else {}
         for tensor in fresh:
-            self.gradients.add(tensor, found.get(id(tensor)))
+            self.book.add(tensor, found.get(id(tensor)))
         if any(id(tensor) not in found for tensor in fresh):
             self._searches_left -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, FunctionType, MethodType
 from typing import Any
@@ -16,24 +16,15 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from gradtrace.host.script import StopRun
 from gradtrace.model.events import Cut, Step
-from gradtrace.model.site import Stack
 from gradtrace.watcher.core import compiled
-from gradtrace.watcher.core.gradients import Leaf, has_values
+from gradtrace.watcher.core.book import has_values
 from gradtrace.watcher.core.identity import TensorId
-from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 
 Tensor = torch.Tensor
 
-#: writes by which updates are written by hand
-_WRITES = (
-    *(Tensor.sub_, Tensor.add_, Tensor.addcmul_, Tensor.addcdiv_, Tensor.copy_, Tensor.lerp_),
-    *(Tensor.__isub__, Tensor.__iadd__, Tensor.__setitem__, Tensor.data.__set__),  # type: ignore[attr-defined]
-    *(torch._foreach_add_, torch._foreach_sub_, torch._foreach_addcdiv_, torch._foreach_addcmul_),
-)
 #: what `step(closure)` is given; an object that can be called may be anything, a model for one
 _CLOSURES = FunctionType, MethodType, functools.partial
-_MODULE = torch.nn.modules.module.__file__
 #: what torch wraps around every optimizer's step
 _STEP = Optimizer.profile_hook_step(lambda optimizer: None).__code__
 
@@ -90,7 +81,7 @@ class Steps:
             if before.get(self._session.ids.of(optimizer), []) != now[self._session.ids.of(optimizer)]:
                 self._session.steps += 1
                 self._session.stepped(self._session.ids.of(optimizer))
-                self._session.gradients.forget(parameters(optimizer))
+                self._session.book.forget(parameters(optimizer))
                 self._session.tell(self.told_unseen, optimizer)
 
     def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
@@ -145,7 +136,7 @@ class Steps:
         return evaluate
 
     def _use(self, optimizer: Optimizer, frame: FrameType) -> None:
-        self._session.gradients.use(parameters(optimizer), self._session.frames.stack(frame))
+        self._session.book.use(parameters(optimizer), self._session.frames.stack(frame))
 
     @compiled.ours
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
@@ -164,8 +155,9 @@ class Steps:
         stack = session.frames.stack(frame)
         session.steps += not self.running
         session.stepped(self._session.ids.of(optimizer))
-        uses = session.gradients.use(parameters(optimizer), stack)
-        session.gradients.settle()
+        session.meet(optimizer)
+        held, key = list(parameters(optimizer)), session.ids.of(optimizer)
+        uses = session.book.step(held, key, stack, session.backward_calls).uses
         session.tell(self.told_after, optimizer, stack)
         session.emit(
             Step(
@@ -174,8 +166,7 @@ class Steps:
                 self._session.ids.of(optimizer),
                 stack,
                 uses,
-                unknown=not uses
-                and any(one.grad is not None and has_values(one.grad) for one in parameters(optimizer)),
+                unknown=not uses and any(one.grad is not None and has_values(one.grad) for one in held),
                 evaluations=self._evaluations,
                 held=session.held(),
             )
@@ -198,75 +189,6 @@ class Steps:
         if inside != self.inside:
             self.inside = inside
             self.on_inside(inside)
-
-    def written(self, tensor: torch.Tensor, frame: FrameType) -> None:
-        """The user's code wrote to a tensor: to a leaf whose .grad it has read, that is an update by hand, and the next
-        write takes it back."""
-        gradients = self._session.gradients
-        known = gradients.known(tensor)
-        leaf = known or gradients.alias_of(tensor)
-        if leaf is None:
-            return
-        if not leaf.grad_read:
-            gradients.take_back(leaf)
-        elif known is None:
-            # the leaf itself is not at hand, only an alias: judged at the next backward call
-            leaf.updated = self._session.frames.stack(frame)
-        else:
-            self.update(tensor, leaf, self._session.frames.stack(frame))
-
-    def update(self, tensor: torch.Tensor, leaf: Leaf, stack: Stack) -> None:
-        gradients = self._session.gradients
-        leaf.grad_read = False
-        owned = self._session.owned_by(tensor)
-        uses = gradients.move(tensor, leaf, stack) if owned else gradients.use([tensor], stack)
-        self._session.emit(Step(self._session.steps, "", id(leaf), stack, uses))
-
-
-class HandWritten(Observer):
-    """Sees reads of .grad and writes to leaves, which together are an update by hand, and gradients that are replaced."""
-
-    def __init__(self, session: Session, steps: Steps) -> None:
-        super().__init__(session)
-        self._steps = steps
-        #: the leaf whose .grad was read last, and where that gradient's values lie
-        self._last: tuple[Leaf, int] | None = None
-
-    def functions(self) -> Mapping[Any, Handler]:
-        grad: Any = Tensor.grad
-        return {
-            grad.__get__: self._read,
-            grad.__set__: self._set,
-            grad.__delete__: self._set,
-            **dict.fromkeys(_WRITES, self._write),
-            Tensor.mul_: self._fade,
-        }
-
-    def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
-        self.session.gradients.cleared(tensors)
-
-    def _set(self, call: TorchCall) -> None:
-        self.session.gradients.replaced(call.args[0], next(iter(call.args[1:]), None))
-
-    def _read(self, call: TorchCall) -> None:
-        leaf = self.session.gradients.known(call.args[0])
-        # `module.half()` takes gradients along, and uses none
-        if leaf is not None and call.frame.f_code.co_filename != _MODULE:
-            self.session.gradients.read(call.args[0], leaf)
-            plain = type(call.out) is Tensor and call.out.layout is torch.strided
-            self._last = (leaf, call.out.data_ptr()) if plain and leaf.used else None
-
-    def _fade(self, call: TorchCall) -> None:
-        """Of a gradient that was used a part is kept on purpose: it is a trace of the past, not a forgotten rest."""
-        target, user = call.args[0], self.session.frames.is_user(call.frame.f_code.co_filename)
-        if self._last is not None and user and type(target) is Tensor and target.layout is torch.strided:
-            leaf, where = self._last
-            if where == target.data_ptr():
-                leaf.clear()
-
-    def _write(self, call: TorchCall) -> None:
-        for tensor in tensors_in(call.args[:1]):
-            self._steps.written(tensor, call.frame)
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:

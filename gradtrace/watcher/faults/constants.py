@@ -103,10 +103,10 @@ class Constants(Observer):
         leaf, grad = call.args[0], call.out
         if grad is None or grad.requires_grad or not leaf.is_leaf or isinstance(leaf, torch.nn.Parameter):
             return
-        known = self.session.gradients.known(leaf)
-        if known is None or not known.contributions or self.session.owners([leaf]):
+        known = self.session.book.known(leaf)
+        if known is None or not known.shares or self.session.owners([leaf]):
             return
-        last = known.contributions[-1]
+        last = known.shares[-1].call.origin
         self._plain.note(grad, _Origin("backward", last.stack, last.root, None, False))
         self.session.wake()
 

@@ -171,7 +171,7 @@ class Values(Observer):
         if not hit:
             return
         find = self.session.trail.find
-        known = [self.session.gradients.known(leaf) for leaf in hit]
+        known = [self.session.book.known(leaf) for leaf in hit]
         names = tuple(leaf.name for leaf in known if leaf is not None)
         grads = [leaf.grad for leaf in hit if leaf.grad is not None]
         self._pending.append(

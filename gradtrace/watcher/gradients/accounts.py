@@ -1,102 +1,54 @@
-"""What the ledger keeps of a backward call, of a parameter's gradient, of an optimizer, and of a step."""
+"""Reports of each optimizer what its steps were fed with, what was cleared before, and what it never used."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import chain
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.optim import Optimizer
 
-from gradtrace.model.events import Fed
+from gradtrace.model.events import Collected, Fed, Given, Unstepped
 from gradtrace.model.site import Stack
-from gradtrace.watcher.graph.group_links import Kinship
+from gradtrace.watcher.core.book import Act, Call, Leaf, Lost
+from gradtrace.watcher.core.identity import TensorId
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph.group_links import Group, Kinship
+from gradtrace.watcher.parameters.unreached import LOOKS, fingerprint
 
-#: the optimizers that hold a leaf
-Group = frozenset[int]
+if TYPE_CHECKING:
+    from gradtrace.watcher.core.backward import BackwardCall
 
+Tensor = torch.Tensor
 
-class Call:
-    """One backward call, as long as its gradients are accounted for."""
-
-    __slots__ = (
-        "checked",
-        "heard",
-        "input_read",
-        "kinship",
-        "number",
-        "reach",
-        "read",
-        "replaced",
-        "root",
-        "stack",
-        "taken",
-    )
-
-    def __init__(self, number: int, stack: Stack, root: str) -> None:
-        self.number = number
-        self.stack = stack
-        self.root = root
-        #: the leaves it gave to, by their owners: some names, and how many
-        self.reach: dict[Group, tuple[tuple[str, ...], int]] = {}
-        #: by optimizer that used it: the number of the last backward call by then
-        self.taken: dict[int, int] = {}
-        self.read = False
-        self.input_read = False
-        self.heard = False
-        self.replaced = False
-        self.checked = False
-        self.kinship: Kinship | None = None
-
-    def is_like(self, other: Call) -> bool:
-        """Whether it gave to the same leaves, of one group, and the same became of that."""
-        if len(self.reach) != 1 or self.reach != other.reach or self.stack != other.stack or self.root != other.root:
-            return False
-        return self._fate == other._fate
-
-    @property
-    def _fate(self) -> tuple[bool, ...]:
-        return self.read, self.input_read, self.heard, self.checked, self.replaced
+#: names given in one event
+_NAMES = 4
+#: calls of one line whose graph is looked at for kinship, and calls after which a gradient counts as collected for ever
+_STUDIED, _COLLECTED = 2, 5
+_HOOKS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
+#: in the error of a GradScaler
+_NO_CHECKS = "No inf checks were recorded"
+_NO_OWNER: Group = frozenset()
 
 
 @dataclass(slots=True)
-class Purse:
-    """The gradient of one parameter: the calls that it sums."""
+class _Waiting:
+    """The calls of one line that give to an optimizer which has made no step so far."""
 
-    group: Group
-    name: str
-    calls: tuple[Call, ...] = ()
-    #: calls summed, also those that are no longer remembered
-    count: int = 0
-    #: the gradient as last seen: id and version
-    seen: tuple[int, int] | None = None
-    #: set to zero since the last call
-    zeroed: bool = False
-    #: the user's code has looked at it
-    read: bool = False
-    #: pending clipping of it, see `Clips`
-    clip: Any = None
-    #: of a parameter in no optimizer: its first values, and whether they were seen to change
-    mark: tuple[Any, ...] = ()
-    written: bool = False
-
-    @property
-    def fresh(self) -> bool:
-        """No step has used some of it."""
-        return any(self.group.isdisjoint(call.taken) for call in self.calls)
-
-    def spent(self, call: Call) -> bool:
-        return not self.group.isdisjoint(call.taken)
-
-    def empty(self) -> None:
-        self.calls = ()
-        self.count = 0
-        self.seen = None
-        self.read = False
+    last: Call
+    calls: int = 0
+    #: others used one of them
+    used: bool = False
 
 
 @dataclass(slots=True)
-class Account:
+class _Account:
     """One optimizer."""
 
     name: str
@@ -104,52 +56,227 @@ class Account:
     #: number of the last backward call at its last step, and where that was
     calls: int = 0
     stack: Stack = ()
-    #: calls cleared unused since its last step: the call, where, and whether some other step had used it by then
-    lost: OrderedDict[int, tuple[Call, Stack, bool]] = field(default_factory=OrderedDict)
-    clears: int = 0
-    #: until its first step, by line: the last call, how many, and whether others used one of them
-    waiting: dict[tuple[Stack, str], tuple[Call, int, bool]] = field(default_factory=dict)
+    #: until its first step, by line
+    waiting: dict[tuple[Stack, str], _Waiting] = field(default_factory=dict)
     #: steps of all optimizers at its first gradient
     since: int = 0
-    #: what was last told of a step, the only call that had fed it, and how many steps like it came after it
+    #: what was last reported of a step, the only call that had fed it, and how many steps like it came after it
     fed: Fed | None = None
     source: Call | None = None
     times: int = 0
 
     def is_again(self, stack: Stack, calls: int, source: Call) -> bool:
-        """Whether a step is like the last one that was told of."""
+        """Whether a step is like the last one that was reported."""
         fed = self.fed
         if fed is None or self.source is None or fed.stack != stack or fed.calls != calls:
             return False
         return source.is_like(self.source)
 
 
-class Found:
-    """What a step finds in its leaves."""
+class Accounts(Observer):
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._accounts: defaultdict[TensorId, _Account] = defaultdict(lambda: _Account(""))
+        self._studied: defaultdict[tuple[Any, ...], list[Kinship]] = defaultdict(list)
+        self._hooked = False
 
-    def __init__(self) -> None:
-        self.new: dict[int, Call] = {}
-        self.old = False
-        self.stale = False
-        #: gradients of which we do not know where they come from
-        self.unknown = False
-        #: what the last leaf held, and which of these calls are new
-        self._calls: tuple[Call, ...] = ()
-        self._unused: list[Call] = []
+    def functions(self) -> Mapping[Any, Handler]:
+        return {getattr(Tensor, name): self._hook for name in _HOOKS}
 
-    def add(self, purse: Purse, now: tuple[int, int], key: int) -> None:
-        if purse.calls is not self._calls:
-            self._calls = purse.calls
-            self._unused = [call for call in purse.calls if key not in call.taken]
-            self.new.update((call.number, call) for call in self._unused)
-            self.stale |= 0 < len(self._unused) < len(purse.calls)
-        if not self._unused:
-            known = bool(purse.calls) and now == purse.seen
-            self.old |= known
-            self.unknown |= not known
-        purse.seen = now
+    def _hook(self, call: TorchCall) -> None:
+        self._hooked = True
+
+    # backward calls
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        own = call.record
+        if own is None:
+            return
+        own.hooked, self._hooked = self._hooked or any(map(_is_hook, call.kinds)), False
+        groups = {self.session.owned_by(leaf) for leaf in call.leaves}
+        if len(groups) > 1:
+            own.kinship = self._study((call.stack, call.root, frozenset(groups)), call)
+
+    def _study(self, site: tuple[Any, ...], call: BackwardCall) -> Kinship:
+        known = self._studied[site]
+        if len(known) < _STUDIED:
+            known.append(Kinship.of(call.nodes, self.session.owned_by, self.session.trail.find))
+        return known[-1]
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        own = call.record
+        if own is None or error is not None:
+            return
+        for tensor, leaf in call.given:
+            if not leaf.owners and not leaf.written and leaf.count in LOOKS and isinstance(tensor, torch.nn.Parameter):
+                mark = fingerprint(tensor)
+                leaf.written = bool(leaf.mark) and leaf.mark != mark
+                leaf.mark = mark
+        for key in {key for owners in own.shares for key in owners}:
+            self._wait(self._account(key), own)
+
+    def _wait(self, account: _Account, call: Call) -> None:
+        """Counts the calls that give to an optimizer that has made no step yet."""
+        if account.steps:
+            return
+        if not account.waiting:
+            account.since = self.session.steps
+        waiting = account.waiting.setdefault((call.stack, call.origin.root), _Waiting(call))
+        for act in (Act.READ, Act.CHECKED):
+            for share in call.shares.values() if waiting.last.had(act) else ():
+                share.note(act)
+        waiting.used |= bool(waiting.last.users())
+        waiting.calls += 1
+        waiting.last = call
+
+    def _account(self, key: TensorId) -> _Account:
+        account = self._accounts[key]
+        account.name = account.name or self.session.optimizer_name(key)
+        return account
+
+    # steps
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        key = self.session.ids.of(optimizer)
+        account = self._account(key)
+        account.steps += 1
+        account.waiting.clear()
+        if self.session.book.running:
+            return
+        found = self.session.book.stepped
+        new = found.new
+        calls = self.session.backward_calls - account.calls
+        single = next(iter(new.values())) if len(new) == 1 and not found.stale and not found.lost else None
+        if single is not None and account.is_again(stack, calls, single):
+            account.times += 1
+        else:
+            self._tell_times(account)
+            account.source = single
+            account.fed = Fed(
+                optimizer=account.name,
+                key=key,
+                stack=stack,
+                given=tuple(self._given(call, key) for _, call in sorted(new.items())),
+                lost=tuple(self._lost(one, key) for one in found.lost),
+                stale=found.stale,
+                again=account.stack if found.old and not new and not found.unknown else (),
+                empty=not (found.old or new or found.unknown),
+                calls=calls,
+            )
+            self.session.emit(account.fed)
+        account.calls, account.stack = self.session.backward_calls, stack
+
+    def _tell_times(self, account: _Account) -> None:
+        if account.fed is not None and account.times:
+            self.session.emit(replace(account.fed, times=account.times))
+            account.times = 0
+
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        """A GradScaler that finds no gradients fails, so that no step is seen."""
+        if _NO_CHECKS not in str(error):
+            return
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        for key in self._accounts:
+            lost = tuple(self._lost(one, key) for one in self.session.book.lost_by(key))
+            if lost:
+                name = self.session.optimizer_name(key)
+                self.session.emit(Fed(name, key, stack, (), lost, empty=True, error=text))
+
+    def after_unseen_step(self, optimizer: Optimizer) -> None:
+        key = self.session.ids.of(optimizer)
+        account = self._account(key)
+        account.steps += 1
+        account.waiting.clear()
+        account.calls = self.session.backward_calls
+        self.session.book.forgive(key)
+
+    # what is reported of a call
+
+    def _lost(self, one: Lost, key: TensorId) -> Given:
+        return self._given(one.share.call, key, one.stack, one.elsewhere)
+
+    def _given(self, call: Call, key: TensorId, cleared: Stack = (), elsewhere: bool = False) -> Given:
+        mine = [owners for owners in call.shares if key in owners]
+        others = [owners for owners in call.shares if owners and all(map(owners.isdisjoint, mine))]
+        foreign = frozenset(chain.from_iterable(others))
+        names, count = _names(call, mine)
+        kin = call.kinship
+        return Given(
+            call=call.number,
+            stack=call.stack,
+            root=call.origin.root,
+            leaves=names,
+            count=count,
+            foreign=foreign,
+            taken=tuple((other, number) for other, number in call.users().items() if other in foreign),
+            read=call.had(Act.READ),
+            input_read=call.inputs.had(Act.READ),
+            checked=call.had(Act.CHECKED),
+            heard=call.hooked,
+            replaced=call.had(Act.REPLACED),
+            entry=kin.entry(mine) if kin is not None else (),
+            feeds=kin is not None and kin.feeds(mine, others),
+            weighs=kin is not None and kin.weighs(mine, others),
+            cleared=cleared,
+            elsewhere=elsewhere,
+        )
+
+    # the end
+
+    def at_end(self) -> None:
+        for account in self._accounts.values():
+            self._tell_times(account)
+        stepped = {key for key, account in self._accounts.items() if account.steps}
+        for key, account in self._accounts.items():
+            if not account.steps and account.waiting:
+                self._tell_unstepped(key, account, stepped)
+        self._tell_collected()
+
+    def _tell_unstepped(self, key: TensorId, account: _Account, stepped: set[TensorId]) -> None:
+        own = [one for one in account.waiting.values() if stepped.isdisjoint(_sharing(one.last, key))]
+        given = [(self._given(one.last, key), one.calls, one.used or bool(one.last.users())) for one in own]
+        given.sort(key=lambda one: (bool(one[0].foreign), -one[1]))
+        if given:
+            first, calls, used = given[0]
+            others, clears = self.session.steps - account.since, self.session.book.clears[key]
+            self.session.emit(Unstepped(account.name, first, calls, used, others, clears))
+
+    def _tell_collected(self) -> None:
+        kept: defaultdict[int, list[Leaf]] = defaultdict(list)
+        for leaf in self.session.book.leaves():
+            unowned = leaf.shares and not leaf.owners and leaf.shares[-1] is not leaf.shares[-1].call.inputs
+            if unowned and not leaf.read and leaf.count >= _COLLECTED:
+                kept[leaf.shares[-1].call.number].append(leaf)
+        for leaves in kept.values():
+            call = leaves[0].shares[-1].call
+            users = [key for key in call.users() if self._accounts[key].steps]
+            if users and not call.had(Act.READ):
+                count = max(leaf.count for leaf in leaves)
+                twin = call.kinship is not None and call.kinship.twin(_NO_OWNER)
+                written = any(leaf.written for leaf in leaves)
+                account = self._accounts[users[0]]
+                self.session.emit(Collected(stray(call), count, twin, written, account.name, account.stack))
 
 
-def state(grad: torch.Tensor | None) -> tuple[int, int] | None:
-    """What tells a gradient from what it was before: its id and version counter."""
-    return None if grad is None else (id(grad), grad._version)
+def stray(call: Call) -> Given:
+    """What a call gave to parameters that no optimizer holds."""
+    names, count = _names(call, [_NO_OWNER])
+    entry = call.kinship.entry([_NO_OWNER]) if call.kinship is not None else ()
+    return Given(call.number, call.stack, call.origin.root, names, count, entry=entry)
+
+
+def _names(call: Call, groups: Iterable[Group]) -> tuple[tuple[str, ...], int]:
+    found = [call.shares[group] for group in groups if group in call.shares]
+    names = tuple(name for share in found for name in share.names)
+    return names[:_NAMES], sum(share.count for share in found)
+
+
+def _sharing(call: Call, key: TensorId) -> set[TensorId]:
+    """The optimizers that hold leaves which this one holds too, of those that the call gave to."""
+    return {other for owners in call.shares if key in owners for other in owners}
+
+
+@cache
+def _is_hook(kind: type) -> bool:
+    """Whether nodes of this type run full backward hooks of modules."""
+    return kind.__name__.startswith("BackwardHook")

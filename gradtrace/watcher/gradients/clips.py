@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, Any
 
 from torch.nn.utils import clip_grad
 
 from gradtrace.model.events import Clipped, Given
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
+from gradtrace.watcher.core.book import Act, Leaf
 from gradtrace.watcher.core.session import Session
-
-if TYPE_CHECKING:
-    from gradtrace.watcher.gradients.accounts import Purse
 
 #: a limit so high only measures
 _MEASURES = 1e5
@@ -40,50 +36,48 @@ class _Clip:
     #: a gradient that a step had used: where
     spent: Stack = ()
     #: gradients of nobody's that many calls have added to, and what is told of them
-    strays: list[Purse] = field(default_factory=list)
+    strays: list[Leaf] = field(default_factory=list)
     stray: tuple[Given, int] | None = None
     told: bool = False
     seen: set[int] = field(default_factory=set)
 
 
 class Clips:
-    """Told by the `Ledger`, which knows the gradients."""
+    """Hears from `Acts` what the user's code does to gradients."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._running: _Clip | None = None
 
-    def touch(
-        self, frame: FrameType, leaf: int, purse: Purse | None, account: Callable[[int], Any], given: bool = False
-    ) -> None:
+    def touch(self, frame: FrameType, number: int, leaf: Leaf | None, given: bool = False) -> None:
         """Clipping reads the gradient of a parameter, and finds one if it is `given`."""
         stack = self._session.frames.stack(frame)
         if self._running is None or self._running.stack != stack:
             self.close()
             self._running = _begin(frame, stack)
         clip = self._running
-        if leaf in clip.seen:
+        if number in clip.seen:
             return
-        clip.seen.add(leaf)
+        clip.seen.add(number)
         clip.count += 1
-        if given and (purse is None or not (purse.calls or purse.zeroed)):
+        if given and (leaf is None or not (leaf.shares or leaf.zeroed)):
             clip.told = True  # a gradient that the user's code has put there itself
-        if purse is None:
+        if leaf is None:
             return
         clip.known = True
-        clip.names += [purse.name] if len(clip.names) < _NAMES else []
-        if not purse.calls:
+        clip.names += [leaf.name] if len(clip.names) < _NAMES else []
+        if not leaf.shares:
             return
-        if purse.clip is not None and purse.clip is not clip:
-            self._settle(purse)
-        purse.clip = clip
+        if leaf.clip is not None and leaf.clip is not clip:
+            self._settle(leaf)
+        leaf.clip = clip
         clip.open += 1
-        if purse.fresh or not purse.group:
-            clip.fresh |= bool(purse.group)
+        if leaf.fresh or not leaf.owners:
+            clip.fresh |= bool(leaf.owners)
         else:
-            clip.spent = next((account(key).stack for key in purse.group if account(key).stack), ())
-        if not purse.group and not purse.read and purse.count >= _SUMMED:
-            clip.strays.append(purse)
+            clip.spent = leaf.used_stack
+        if not leaf.owners and not leaf.read and leaf.count >= _SUMMED:
+            clip.strays.append(leaf)
 
     def nothing(self, frame: FrameType) -> None:
         """torch makes a norm of zero: no parameter has a gradient, or there are no parameters."""
@@ -106,28 +100,28 @@ class Clips:
         clip.stray = _given(clip.strays) if clip.strays and clip.fresh else None
         clip.strays.clear()
 
-    def unscale(self, frame: FrameType, purse: Purse | None) -> None:
+    def unscale(self, frame: FrameType, leaf: Leaf | None) -> None:
         self.close()
-        if purse is not None and purse.clip is not None and not purse.clip.told:
-            self._tell(purse.clip, "scaled", self._session.frames.stack(frame))
+        if leaf is not None and leaf.clip is not None and not leaf.clip.told:
+            self._tell(leaf.clip, "scaled", self._session.frames.stack(frame))
 
-    def used(self, purse: Purse) -> None:
+    def used(self, leaf: Leaf) -> None:
         """A step, or the user's code, uses the gradient."""
         if self._running is not None and self._running.op:
             self.close()  # what the user's code clips by hand it reads one by one
-        if purse.clip is not self._running:
-            self._settle(purse)
+        if leaf.clip is not self._running:
+            self._settle(leaf)
 
-    def _settle(self, purse: Purse) -> None:
-        clip, purse.clip = purse.clip, None
+    def _settle(self, leaf: Leaf) -> None:
+        clip, leaf.clip = leaf.clip, None
         if clip is not None and not clip.told:
             self._tell(clip, "used", ())
 
-    def cleared(self, purse: Purse, stack: Stack) -> None:
+    def cleared(self, leaf: Leaf, stack: Stack) -> None:
         self.close()
-        if purse.fresh and any(call.checked for call in purse.calls):
-            self._settle(purse)  # a GradScaler has left the step out
-        clip, purse.clip = purse.clip, None
+        if leaf.fresh and any(share.call.had(Act.CHECKED) for share in leaf.shares):
+            self._settle(leaf)  # a GradScaler has left the step out
+        clip, leaf.clip = leaf.clip, None
         if clip is None or clip.told:
             return
         clip.open -= 1
@@ -154,10 +148,10 @@ def _begin(frame: FrameType, stack: Stack) -> _Clip:
     return _Clip(at.f_code.co_name, stack, isinstance(limit, (int, float)) and limit >= _MEASURES)
 
 
-def _given(purses: list[Purse]) -> tuple[Given, int]:
-    """The gradients of nobody's among the clipped ones, with how many calls they sum at most."""
-    most = max(purses, key=lambda purse: purse.count)
-    call = most.calls[-1]
-    entry = call.kinship.entry([most.group]) if call.kinship is not None else ()
-    names = tuple(purse.name for purse in purses[:_NAMES])
-    return Given(call.number, call.stack, call.root, names, len(purses), entry=entry), most.count
+def _given(leaves: list[Leaf]) -> tuple[Given, int]:
+    """The gradients of no optimizer's leaves among the clipped ones, with how many calls they sum at most."""
+    most = max(leaves, key=lambda leaf: leaf.count)
+    call = most.shares[-1].call
+    entry = call.kinship.entry([most.owners]) if call.kinship is not None else ()
+    names = tuple(leaf.name for leaf in leaves[:_NAMES])
+    return Given(call.number, call.stack, call.origin.root, names, len(leaves), entry=entry), most.count

@@ -61,7 +61,7 @@ class Frozen(Observer):
             watched.moves += bool(watched.values) and values != watched.values
             watched.values = values
             if watched.moves == _MOVES:
-                leaf = self.session.gradients.known(one)
+                leaf = self.session.book.known(one)
                 moved.setdefault(watched.stack, []).append(leaf.name if leaf else "a parameter")
         for place, names in moved.items():
             name = type(optimizer).__name__

@@ -159,7 +159,7 @@ class FlatGradients(Observer):
     def _look_again(self, leaf: Tensor, known: _Zero) -> None:
         known.calls += 1
         if not known.name:
-            found = self.session.gradients.known(leaf)
+            found = self.session.book.known(leaf)
             known.name = found.name if found is not None else ""
         if known.calls in _LOOKS and not _is_zero(leaf):
             del self._zero[self.session.ids.of(leaf)]

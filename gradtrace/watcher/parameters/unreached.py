@@ -327,7 +327,7 @@ class Reach(Observer):
         if type(optimizer).__module__.partition(".")[0] != "torch":
             return group
         for one in given:
-            known = self.session.gradients.known(one)
+            known = self.session.book.known(one)
             if one.requires_grad and one.grad is None and not (known is not None and known.fed):
                 group.suspects[self.session.ids.of(one)] = self._suspects[self.session.ids.of(one)] = _Suspect(
                     one, self._births.of(one)

@@ -350,7 +350,7 @@ class _Picture:
 
     def _leaf(self, node: Any) -> Node:
         leaf = node.variable
-        known = self.session.gradients.known(leaf)
+        known = self.session.book.known(leaf)
         name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
         return Node(self.ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
 

@@ -12,8 +12,8 @@ from torch.nn.parameter import is_lazy
 from gradtrace.model.story import Built, Fact, Graded, Made, Required, Value, Written
 from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import node_number
+from gradtrace.watcher.core.book import Book
 from gradtrace.watcher.core.cuts import Cuts
-from gradtrace.watcher.core.gradients import Gradients
 from gradtrace.watcher.graph import saved
 from gradtrace.watcher.story import lineage
 from gradtrace.watcher.story.lineage import Lineage
@@ -53,9 +53,9 @@ class Statement:
 class Changes:
     """Compares moments. Holds plain values alone between them."""
 
-    def __init__(self, lineage: Lineage, cuts: Cuts, gradients: Gradients) -> None:
+    def __init__(self, lineage: Lineage, cuts: Cuts, book: Book) -> None:
         self._lineage = lineage
-        self._gradients = gradients
+        self._book = book
         self._cuts = cuts
         self._known: dict[int, _Known] = {}
         self._exposed: set[int] = set()
@@ -228,8 +228,8 @@ class Changes:
 
     def _is_unused(self, tensor: Tensor) -> bool:
         """Whether a gradient that was just cleared had something in it that no step has used."""
-        leaf = self._gradients.known(tensor)
-        return leaf is not None and leaf.used < len(leaf.contributions)
+        leaf = self._book.known(tensor)
+        return leaf is not None and leaf.used < len(leaf.shares)
 
 
 def _change(before: _Known, now: _Known, asked: bool) -> str:

@@ -103,7 +103,7 @@ class Storyteller(Observer):
         """Tells it of whose run."""
         self.session, self._steps = session, steps
         self._lineage = Lineage(session, self._name)
-        self._changes = Changes(self._lineage, cuts, session.gradients)
+        self._changes = Changes(self._lineage, cuts, session.book)
 
     def _name(self, tensor: Tensor) -> str:
         return self._changes.name(tensor)

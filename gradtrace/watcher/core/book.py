@@ -1,0 +1,439 @@
+"""The one book of gradients: which backward calls each leaf's `.grad` sums, and what became of these sums.
+
+A backward call puts a `Share` into the leaves of each group of owners that it reaches. Leaves with the same history hold
+the same tuple of shares, so that what is found out about one of them holds for all, and identity tells which these are.
+
+Judged by state, not by calls, since gradients are cleared in a dozen ways: the same `.grad` object at the same version as
+after the last step is a used gradient; one that is None, or all zero, or another object, is a cleared one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import torch
+
+from gradtrace.model.events import Contribution, Use
+from gradtrace.model.site import Stack
+from gradtrace.watcher.core.identity import Identities, TensorId
+from gradtrace.watcher.graph.group_links import Group, Kinship
+
+#: names given in one `Use`, and in one share
+_NAMES, _FEW = 6, 4
+#: shares remembered for one leaf: a gradient that nothing ever clears must not grow the memory
+_MOST = 64
+#: cleared shares remembered for one optimizer until its next step
+_LOST = 64
+
+
+class Act(Enum):
+    """What can happen to a share."""
+
+    #: a step of an optimizer used it
+    USED = auto()
+    #: the user's code looked at it
+    READ = auto()
+    #: a GradScaler looked for infinite values in it, and skips the step where it finds some
+    CHECKED = auto()
+    #: the user's code put a gradient of its own in the place of it, without looking at it
+    REPLACED = auto()
+
+
+class Fate(NamedTuple):
+    """One thing that happened to a share: `by` which optimizer, when there had been `clock` backward calls."""
+
+    act: Act
+    clock: int
+    by: TensorId = 0
+
+
+class Share:
+    """What one backward call put into the leaves of one group of owners."""
+
+    __slots__ = ("call", "count", "fates", "names", "owners")
+
+    def __init__(self, call: Call, owners: Group) -> None:
+        self.call = call
+        self.owners = owners
+        #: some of the leaves' names, and how many leaves
+        self.names: list[str] = []
+        self.count = 0
+        #: in order of time; of one act by one optimizer the first
+        self.fates: list[Fate] = []
+
+    def note(self, act: Act, clock: int = 0, by: TensorId = 0) -> None:
+        if not any(fate.act is act and fate.by == by for fate in self.fates):
+            self.fates.append(Fate(act, clock, by))
+
+    def had(self, act: Act) -> bool:
+        return any(fate.act is act for fate in self.fates)
+
+    def used_by(self, optimizer: TensorId) -> bool:
+        return any(fate.act is Act.USED and fate.by == optimizer for fate in self.fates)
+
+    @property
+    def used(self) -> bool:
+        """An optimizer that holds these leaves has used it."""
+        return any(fate.act is Act.USED and fate.by in self.owners for fate in self.fates)
+
+    @property
+    def outcome(self) -> tuple[Any, ...]:
+        """What it was and what happened to it, apart from steps."""
+        acts = frozenset(fate.act for fate in self.fates if fate.act is not Act.USED)
+        return self.owners, tuple(self.names), self.count, acts
+
+
+class Call:
+    """One backward call that accumulates, as long as shares of it are accounted for."""
+
+    __slots__ = ("hooked", "inputs", "kinship", "origin", "shares")
+
+    def __init__(self, origin: Contribution) -> None:
+        self.origin = origin
+        #: by owners of the leaves
+        self.shares: dict[Group, Share] = {}
+        #: its share in leaves that are no parameters, and that no optimizer holds
+        self.inputs = Share(self, frozenset())
+        #: the user's code listens to gradients of this call: hooks, retain_grad
+        self.hooked = False
+        #: how the leaves of different owners are related in its graph
+        self.kinship: Kinship | None = None
+
+    @property
+    def number(self) -> int:
+        return self.origin.call
+
+    @property
+    def stack(self) -> Stack:
+        return self.origin.stack
+
+    def had(self, act: Act) -> bool:
+        """Whether this happened to some share of it."""
+        return self.inputs.had(act) or any(share.had(act) for share in self.shares.values())
+
+    def users(self) -> dict[TensorId, int]:
+        """The optimizers that used shares of it, with the number of backward calls by then."""
+        fates = (fate for share in self.shares.values() for fate in share.fates if fate.act is Act.USED)
+        return {fate.by: fate.clock for fate in fates}
+
+    def is_like(self, other: Call) -> bool:
+        """Whether it gave to the same leaves, of one group, and the same became of that."""
+        mine, theirs = [*self.shares.values()], [*other.shares.values()]
+        if len(mine) != 1 or len(theirs) != 1 or self.stack != other.stack or self.origin.root != other.origin.root:
+            return False
+        same = mine[0].outcome == theirs[0].outcome and self.hooked == other.hooked
+        return same and self.inputs.had(Act.READ) == other.inputs.had(Act.READ)
+
+
+History = tuple[Share, ...]
+
+
+class Leaf:
+    """The state of one leaf's gradient."""
+
+    __slots__ = (
+        "clip",
+        "count",
+        "fed",
+        "grad_read",
+        "mark",
+        "moved",
+        "name",
+        "named",
+        "owners",
+        "read",
+        "seen",
+        "shares",
+        "updated",
+        "used",
+        "used_stack",
+        "written",
+        "zeroed",
+    )
+
+    def __init__(self, name: str | None, shape: list[int]) -> None:
+        self.named = name is not None
+        self.name = name or f"a leaf of shape {shape}"
+        self.owners: Group = frozenset()
+        self.shares: History = ()
+        #: shares summed, also those that are no longer remembered
+        self.count = 0
+        #: some backward call has given it a gradient
+        self.fed = False
+        #: how many of the shares a step has used, and where
+        self.used = 0
+        self.used_stack: Stack = ()
+        #: the gradient as last seen: id and version
+        self.seen: tuple[int, int] | None = None
+        #: set to zero since the last call
+        self.zeroed = False
+        #: the user's code has read .grad since it was last cleared, and since the last backward call
+        self.read = False
+        self.grad_read = False
+        #: where the user's code has written to its values through an alias
+        self.updated: Stack = ()
+        #: `used` and `used_stack` before an update by hand that may still be taken back
+        self.moved: tuple[int, Stack] | None = None
+        #: pending clipping of it, see `Clips`
+        self.clip: Any = None
+        #: of a parameter in no optimizer: its first values, and whether they were seen to change
+        self.mark: tuple[Any, ...] = ()
+        self.written = False
+
+    @property
+    def fresh(self) -> bool:
+        """No step has used some of it."""
+        return any(not share.used for share in self.shares)
+
+    def empty(self) -> None:
+        self.shares = ()
+        self.count = 0
+        self.used = 0
+        self.moved = None
+        self.read = False
+        # a new gradient may come to lie at the old one's address
+        self.seen = None
+
+
+class Lost(NamedTuple):
+    """A share that was cleared before the optimizer used it: where, and whether some other step had used the call."""
+
+    share: Share
+    stack: Stack
+    elsewhere: bool
+
+
+@dataclass(slots=True)
+class Stepped:
+    """What a step finds in the leaves of its optimizer."""
+
+    #: leaves with the same history in one `Use`
+    uses: tuple[Use, ...] = ()
+    #: the calls that it uses for the first time, by number
+    new: dict[int, Call] = field(default_factory=dict)
+    #: calls of which everything was cleared since its last step
+    lost: list[Lost] = field(default_factory=list)
+    #: some leaf holds only what this optimizer has used; only part of what it holds; a gradient of unknown origin
+    old: bool = False
+    stale: bool = False
+    unknown: bool = False
+
+    def add(self, leaf: Leaf, now: tuple[int, int], key: TensorId) -> None:
+        unused = [share for share in leaf.shares if not share.used_by(key)]
+        self.new.update((share.call.number, share.call) for share in unused)
+        self.stale |= 0 < len(unused) < len(leaf.shares)
+        if not unused:
+            known = bool(leaf.shares) and now == leaf.seen
+            self.old |= known
+            self.unknown |= not known
+
+
+class Book:
+    """The leaves that backward calls have reached."""
+
+    def __init__(self, ids: Identities, owners_of: Callable[[torch.Tensor], Group]) -> None:
+        self._ids = ids
+        self._owners_of = owners_of
+        self._leaves = ids.table(dict[TensorId, Leaf]())
+        #: by optimizer, its shares that were cleared unused since its last step, by call
+        self._lost: defaultdict[TensorId, OrderedDict[int, Lost]] = defaultdict(OrderedDict)
+        #: how often this happened to each
+        self.clears: defaultdict[TensorId, int] = defaultdict(int)
+        #: a backward call that accumulates is under way
+        self.running = False
+        #: what the last step found
+        self.stepped = Stepped()
+
+    # leaves
+
+    def known(self, tensor: torch.Tensor) -> Leaf | None:
+        leaf = self._leaves.get(self._ids.known(tensor))
+        # an operation in place may have made it the result of something
+        return leaf if leaf is not None and tensor.is_leaf else None
+
+    def kept(self, tensor: torch.Tensor) -> Leaf | None:
+        """The leaf, if it has had a gradient and is a parameter, or an optimizer holds it."""
+        leaf = self._leaves.get(self._ids.known(tensor))
+        if leaf is None or not leaf.fed:
+            return None
+        return leaf if isinstance(tensor, torch.nn.Parameter) or self._owners_of(tensor) else None
+
+    def add(self, tensor: torch.Tensor, name: str | None) -> None:
+        self._leaves[self._ids.of(tensor)] = Leaf(name, list(tensor.shape))
+
+    def leaves(self) -> Iterator[Leaf]:
+        """All that are alive."""
+        return iter(list(self._leaves.values()))
+
+    # backward calls
+
+    def before_backward(self, tensor: torch.Tensor, leaf: Leaf) -> None:
+        """Takes note of a clearing that was not seen."""
+        if leaf.shares and _is_cleared(tensor.grad, leaf):
+            self.clear(leaf)
+
+    def after_backward(
+        self, leaves: Iterable[tuple[torch.Tensor, Leaf, tuple[int, int] | None]], call: Call
+    ) -> list[tuple[torch.Tensor, Leaf]]:
+        """A backward call ran through to these leaves, whose gradients had these states before it. Returns those to which
+        it gave something."""
+        longer = _Longer()
+        given = []
+        for tensor, leaf, before in leaves:
+            now = state(tensor.grad)
+            if now is None or now == before:
+                continue
+            given.append((tensor, leaf))
+            leaf.owners = self._owners_of(tensor)
+            leaf.seen = now
+            leaf.fed = True
+            leaf.zeroed = leaf.grad_read = False
+            leaf.count += 1
+            share = call.inputs
+            if leaf.owners or isinstance(tensor, torch.nn.Parameter):
+                share = call.shares.get(leaf.owners) or call.shares.setdefault(leaf.owners, Share(call, leaf.owners))
+            share.count += 1
+            if len(share.names) < _FEW:
+                share.names.append(leaf.name)
+            known = len(leaf.shares)
+            leaf.shares = longer(leaf.shares, share)
+            if len(leaf.shares) == known:
+                leaf.used = max(leaf.used - 1, min(leaf.used, 1))
+        return given
+
+    # what becomes of gradients
+
+    def use(self, tensors: Iterable[torch.Tensor], stack: Stack) -> tuple[Use, ...]:
+        """A step, or an update by hand, uses these gradients as they are now."""
+        groups: dict[tuple[int, int], list[Leaf]] = {}
+        for tensor in tensors:
+            leaf = self.known(tensor)
+            if leaf is None:
+                continue
+            grad = tensor.grad
+            if grad is None or (len(leaf.shares) > 1 and _is_cleared(grad, leaf)):
+                self.clear(leaf)
+            elif leaf.shares:
+                leaf.seen = state(grad)
+                groups.setdefault((id(leaf.shares), leaf.used), []).append(leaf)
+        uses = tuple(map(_use, groups.values()))
+        for leaves in groups.values():
+            for leaf in leaves:
+                leaf.used, leaf.used_stack, leaf.moved = len(leaf.shares), stack, None
+        return uses
+
+    def step(self, tensors: Sequence[torch.Tensor], key: TensorId, stack: Stack, clock: int) -> Stepped:
+        """An optimizer makes its step, after `clock` backward calls."""
+        found = self.stepped = Stepped()
+        if self.running:  # of a call that is under way it is not known yet to which leaves it gives
+            self.forgive(key)
+            found.uses = self.use(tensors, stack)
+            return found
+        for tensor in tensors:
+            grad = tensor.grad
+            leaf = self._leaves.get(self._ids.known(tensor))
+            if grad is None:
+                if leaf is not None and leaf.shares:
+                    self.clear(leaf)
+            elif leaf is None or not leaf.fed or (leaf.zeroed and bool(grad.any())):
+                found.unknown = True
+            elif not leaf.zeroed:
+                found.add(leaf, (id(grad), grad._version), key)
+        cleared = self._lost.pop(key, OrderedDict())
+        used = self.shares_used(cleared.values(), key)
+        found.lost = [one for number, one in cleared.items() if number not in found.new and number not in used]
+        found.uses = self.use(tensors, stack)
+        for call in found.new.values():
+            for share in call.shares.values():
+                share.note(Act.USED, clock, key)
+        return found
+
+    @staticmethod
+    def shares_used(lost: Iterable[Lost], key: TensorId) -> set[int]:
+        """Numbers of the calls of which the optimizer has used some share in the meantime."""
+        return {one.share.call.number for one in lost if key in one.share.call.users()}
+
+    def lost_by(self, key: TensorId) -> list[Lost]:
+        """The shares of an optimizer that were cleared unused since its last step."""
+        return [*self._lost[key].values()] if key in self._lost else []
+
+    def forgive(self, key: TensorId) -> None:
+        """What was cleared since this optimizer's last step is not to be counted."""
+        self._lost.pop(key, None)
+
+    def clear(self, leaf: Leaf, stack: Stack = ()) -> None:
+        """The gradient was cleared, at `stack` if that is known."""
+        for share in leaf.shares if leaf.owners else ():
+            if not share.used:
+                for key in leaf.owners:
+                    self._lose(key, Lost(share, stack, bool(share.call.users())))
+        leaf.empty()
+
+    def _lose(self, key: TensorId, lost: Lost) -> None:
+        cleared = self._lost[key]
+        if lost.share.call.number not in cleared:
+            self.clears[key] += 1
+            cleared[lost.share.call.number] = lost
+            if len(cleared) > _LOST:
+                cleared.popitem(last=False)
+
+    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
+        """Of these gradients it is not known any more what they are made of."""
+        for tensor in tensors:
+            if leaf := self.known(tensor):
+                leaf.empty()
+
+    def replaced(self, tensor: torch.Tensor, value: torch.Tensor | None) -> None:
+        """Another gradient, or none, was put in place. One that is made later may come to lie at the old one's address:
+        state alone would not tell them apart."""
+        leaf = self.known(tensor)
+        if leaf is not None and leaf.seen is not None and leaf.seen[0] != id(value):
+            leaf.seen = None
+
+
+class _Longer:
+    """Adds one share to histories. Leaves that shared a history share the longer one."""
+
+    def __init__(self) -> None:
+        #: by the history's id: itself, to keep it alive, and the longer one
+        self._known: dict[tuple[int, int], tuple[History, History]] = {}
+
+    def __call__(self, history: History, share: Share) -> History:
+        """One share more; of very many the second is dropped."""
+        key = id(history), id(share)
+        known = self._known.get(key)
+        if known is None:
+            kept = history if len(history) < _MOST else (history[0], *history[2:])
+            known = self._known[key] = history, (*kept, share)
+        return known[1]
+
+
+def state(grad: torch.Tensor | None) -> tuple[int, int] | None:
+    """What tells a gradient from what it was before: its id and version counter."""
+    return None if grad is None else (id(grad), grad._version)
+
+
+def has_values(grad: torch.Tensor) -> bool:
+    """Whether a gradient is more than zeros."""
+    return bool((grad._values() if grad.is_sparse else grad).any())
+
+
+def _is_cleared(grad: torch.Tensor | None, leaf: Leaf) -> bool:
+    """None, another object, or all zero. Values are looked at only where a fault is in question: the gradient is used, or
+    was written to."""
+    if grad is None or leaf.seen is None or id(grad) != leaf.seen[0]:
+        return True
+    # a write through .grad.data does not show in the version
+    suspicious = leaf.used or leaf.grad_read or state(grad) != leaf.seen
+    return bool(suspicious) and not has_values(grad)
+
+
+def _use(leaves: list[Leaf]) -> Use:
+    first = leaves[0]
+    origins = tuple(share.call.origin for share in first.shares)
+    names = tuple(leaf.name for leaf in leaves[:_NAMES])
+    return Use(origins, first.used, first.used_stack, names, len(leaves))

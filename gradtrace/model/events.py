@@ -48,6 +48,10 @@ class Contribution:
     with_gradient: bool = False
     #: which of its node's outputs the root is: rows of one `unbind` have one node
     root_output: int = 0
+    #: all modules that hold the leaves were in evaluation mode
+    evaluating: bool = False
+    #: the root was multiplied by a GradScaler's scale
+    scaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -544,6 +548,8 @@ class Given:
     input_read: bool = False
     #: a GradScaler has looked for infinite values in it, and skips the step where it finds some
     checked: bool = False
+    #: it is multiplied by a GradScaler's scale, which nothing has removed
+    scaled: bool = False
     #: the user's code listens to gradients of this call: hooks, retain_grad
     heard: bool = False
     #: the user's code has put a gradient of its own in the place of it, without looking at it

@@ -2,7 +2,8 @@
 
 Why it matters
     zero_grad() in the wrong place throws away what backward() has just computed. The step then moves by less than was
-    meant (only the last micro-batch counts), or not at all, and nothing raises an error.
+    meant (only the last micro-batch counts), or not at all, and nothing raises an error. The same happens where step()
+    comes before backward() in each iteration, and zero_grad() before both.
 
 Bad
     for batch in batches:
@@ -18,15 +19,16 @@ Good
             loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is at the line that clears. Where an optimizer makes no step at all though its loss is computed again and
-again, it is at the backward call of that loss. A gradient that another optimizer's step has used, or that your own code
-has looked at, is not counted: a generator's loss leaves gradients in the discriminator, and clearing those is right.
+The finding is at the line that clears. Where step() comes before backward(), it is at the step; where an optimizer makes
+no step at all though its loss is computed again and again, it is at the backward call of that loss. A gradient that
+another optimizer's step has used, or that your own code has read, is not counted: a generator's loss leaves gradients in
+the discriminator, and clearing those is right.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -34,17 +36,19 @@ from gradtrace.model.events import End, Event, Fed, Given, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import leaves_of
-from gradtrace.source import questions
+from gradtrace.rules.places import leaves_of, shared_depth, step_call
+from gradtrace.source import questions, syntax
 
 _Line: TypeAlias = tuple[Stack, str, bool]
 
-#: turns in which it must be seen; where a step finds nothing at all, or each step of a short run is concerned, fewer
+#: steps at which it must be seen; where a step finds nothing at all, or each step of a short run is concerned, fewer
 #: will do, if so many calls were lost
-_TURNS, _FEW, _CALLS = 3, 2, 5
-#: turns for losses that are always lost while others are used
+_ENOUGH, _FEW, _CALLS = 3, 2, 5
+#: steps for losses that are always lost while others are used
 _MANY = 4
-#: share of the turns
+#: steps that are enough wherever in the run they begin
+_ROW = 8
+#: share of the steps
 _MOST = 0.8
 #: windows cut short that are remembered until the usual size is known
 _CANDIDATES = 8
@@ -54,8 +58,10 @@ _CANDIDATES = 8
 class _Seen:
     """What happened at one pair of lines: the call and the clearing."""
 
-    turns: int = 0
+    steps: int = 0
     calls: int = 0
+    #: how many steps had used calls of this line before it happened first
+    before: int = 0
     last: Given | None = None
     step: Fed | None = None
 
@@ -92,7 +98,7 @@ class ClearedGrad(Rule):
         if isinstance(event, Fed):
             self._ran.add(event.stack)
             if event.error is not None:
-                return self._starved(_Seen(turns=1, last=event.lost[-1], step=event))
+                return self._starved(_Seen(steps=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
         elif isinstance(event, Unstepped):
             return self._unstepped(event)
@@ -124,18 +130,18 @@ class ClearedGrad(Rule):
             _note(of.robbed, [one for one in step.lost if one.taken and not one.read], step)
         elif step.given and not any(one.replaced for one in step.given):
             dropped = [one for one in wasted if _line(one) not in fed and not one.foreign and not one.heard]
-            _note(of.thinned, thinned, step)
+            _note(of.thinned, thinned, step, of.used)
             _note(of.dropped, dropped, step)
         return len(thinned)
 
     def _judge(self, of: _Optimizer) -> Iterable[Finding]:
         for seen in of.starved.values():
-            if seen.turns >= _FEW:
+            if seen.steps >= _FEW:
                 yield from self._starved(seen)
         for seen in of.robbed.values():
-            if seen.turns >= _TURNS and not of.used:
+            if seen.steps >= _ENOUGH and not of.used:
                 yield from self._starved(seen)
-        thinned = [seen for (line, _), seen in of.thinned.items() if _thin(seen, of.used[line])]
+        thinned = [seen for (line, _), seen in of.thinned.items() if _is_thin(seen, of.used[line])]
         for seen in thinned:
             yield from self._thinned(seen)
         if not thinned:
@@ -148,15 +154,35 @@ class ClearedGrad(Rule):
         one, step = seen.last, seen.step
         if one is None or step is None:
             return []
+        moved = _comes_first(step.stack, one.stack)
+        if moved:
+            return self._swapped(seen, one, step, moved)
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} before `{step.optimizer}.step` uses them: "
-            f"{f'{seen.turns} steps' if seen.turns > 1 else 'the step'} found no gradient in {leaves_of(one)}",
+            f"this clears the gradients of {_loss(one)} before `{step_call(step)}` uses them: "
+            f"{f'{seen.steps} steps' if seen.steps > 1 else 'the step'} found no gradient in {leaves_of(one)}",
             "clear the gradients before the backward call, or after the step",
             (
                 (one.stack, "the gradients are computed here"),
                 (step.stack, "this step finds nothing"),
                 (_caller(one), "called from here"),
+            ),
+        )
+
+    def _swapped(self, seen: _Seen, one: Given, step: Fed, moved: Stack) -> list[Finding]:
+        """The step comes before the backward call: what an iteration computes is cleared in the next one."""
+        backward = f"`{one.root}.backward()`" if one.root else "the backward call"
+        what = f"`{step_call(step)}`" if moved == step.stack else "this call"
+        return self.finding(
+            moved,
+            f"`{step_call(step)}` runs before {backward} in each iteration, when the gradients of the iteration before have "
+            f"been cleared: {f'{seen.steps} steps' if seen.steps > 1 else 'the step'} found no gradient in "
+            f"{leaves_of(one)}",
+            f"move {what} below {backward}",
+            (
+                (step.stack, "the step"),
+                (one.stack, "the gradients are computed here"),
+                (one.cleared, "and cleared here, before a step"),
             ),
         )
 
@@ -166,10 +192,10 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} between the calls that belong to one `{step.optimizer}.step`: "
+            f"this clears the gradients of {_loss(one)} between the calls that belong to one `{step_call(step)}`: "
             f"of {len(step.given) + len(step.lost)} calls only {len(step.given)} count",
             "clear once for each step: before the first of these backward calls, or after the step",
-            ((one.stack, "each of these calls should count"), (step.stack, "this step uses only what came last")),
+            ((one.stack, "each of these calls should count"), (step.stack, "this step uses only the last of them")),
         )
 
     def _cut_short(self, of: _Optimizer) -> list[Finding]:
@@ -187,9 +213,7 @@ class ClearedGrad(Rule):
         what = f" of `{one.root}`" if one.root else ""
         message = f"this drops the gradients of {len(lost)} backward calls{what} that no step has used"
         if short:
-            message += (
-                f": the next `{step.optimizer}.step` sums {len(step.given)} calls, where {usual} make up the others"
-            )
+            message += f": the next `{step_call(step)}` sums {len(step.given)} calls, where {usual} make up the others"
         else:
             message += f" yet: they are too few for a step, which sums {usual}"
         return self.finding(
@@ -206,8 +230,8 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} each time before a step has used them: they never count",
-            "clear before this backward call, not after it, if its gradients are meant for the step",
+            f"this clears the gradients of {_loss(one)} each time before a step has used them: they have no effect",
+            "clear before this backward call, not after it, if the step is to use its gradients",
             ((one.stack, "computed here"), (step.stack, "this step uses only what was added afterwards")),
             Level.WARNING,
         )
@@ -215,7 +239,7 @@ class ClearedGrad(Rule):
     def _unstepped(self, event: Unstepped) -> list[Finding]:
         one = event.given
         # where a GradScaler has looked, it may have left out each step
-        if one.read or one.heard or one.checked or event.calls < _TURNS or max(event.others, event.clears) < _TURNS:
+        if one.read or one.heard or one.checked or event.calls < _ENOUGH or max(event.others, event.clears) < _ENOUGH:
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []
@@ -232,10 +256,21 @@ class ClearedGrad(Rule):
         )
 
     def _level(self, stack: Stack) -> Level:
-        """A step whose turn did not come in this run may be that of this optimizer."""
+        """A step that did not run this time may be that of this optimizer."""
         later = ((site.path, line) for site in stack for line in questions.conditional(site, ("step",)))
         ran = {site.place for stack in self._ran for site in stack}
         return self.level if ran.issuperset(later) else Level.NOTE
+
+
+def _comes_first(step: Stack, call: Stack) -> Stack:
+    """The frames from the line that makes the step, where it stands above the one that makes the backward call."""
+    depth = shared_depth(step, call)
+    if not depth or step[-depth].line >= call[-depth].line:
+        return ()
+    mine, theirs = step[-depth], call[-depth]
+    loop = syntax.loop(mine.path, mine.line)
+    apart = loop is not None and not syntax.in_loop(loop, theirs.line)
+    return () if apart else step[-depth:]
 
 
 def _caller(one: Given) -> Stack:
@@ -248,21 +283,26 @@ def _line(one: Given) -> _Line:
     return one.stack, one.root, bool(one.foreign)
 
 
-def _note(seen: dict[tuple[_Line, Stack], _Seen], lost: list[Given], step: Fed) -> None:
+def _note(
+    seen: dict[tuple[_Line, Stack], _Seen], lost: list[Given], step: Fed, used: Mapping[_Line, int] | None = None
+) -> None:
     for one in {(_line(one), one.cleared): one for one in lost}.values():
-        found = seen.setdefault((_line(one), one.cleared), _Seen())
-        found.turns += 1
+        before = used.get(_line(one), step.times) - step.times if used else 0
+        found = seen.setdefault((_line(one), one.cleared), _Seen(before=before))
+        found.steps += 1
         found.calls += sum(_line(other) == _line(one) for other in lost)
         found.last, found.step = one, step
 
 
-def _thin(seen: _Seen, turns: int) -> bool:
-    """Whether it is the rule that calls are lost before a step."""
-    return _often(seen, turns, _TURNS) or (seen.turns == turns and (seen.turns >= _FEW or seen.calls >= _CALLS))
+def _is_thin(seen: _Seen, steps: int) -> bool:
+    """Whether it is the rule that calls are lost before a step, from the beginning on or from some point of the run on."""
+    if _often(seen, steps - seen.before, _ROW):
+        return True
+    return _often(seen, steps, _ENOUGH) or (seen.steps == steps and (seen.steps >= _FEW or seen.calls >= _CALLS))
 
 
-def _often(seen: _Seen, turns: int, enough: int) -> bool:
-    return seen.turns >= enough and seen.turns >= _MOST * turns
+def _often(seen: _Seen, steps: int, enough: int) -> bool:
+    return seen.steps >= enough and seen.steps >= _MOST * steps
 
 
 def _loss(one: Given) -> str:

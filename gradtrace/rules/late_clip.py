@@ -36,8 +36,9 @@ from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import names_of
 
-_TURNS = 2
-#: share of the calls of one line for which a GradScaler's scale was still on the gradients
+_ENOUGH = 2
+#: share of the calls of one line for which a GradScaler's scale was still on the gradients; and how many of them another
+#: line must make up for, by clipping in time
 _MOST = 0.8
 
 
@@ -77,16 +78,16 @@ class LateClip(Rule):
 
     def _judge(self, line: _Line) -> list[Finding]:
         total = line.fates.total()
-        if line.fates["scaled"] >= _TURNS and line.fates["scaled"] >= _MOST * total:
+        if line.fates["scaled"] >= _ENOUGH and line.fates["scaled"] >= _MOST * total:
             return self._scaled(line.last["scaled"])
-        if total < _TURNS or line.fates["used"] or line.fates["scaled"]:
+        if total < _ENOUGH or line.fates["used"] or line.fates["scaled"]:
             return []
         fate, _ = line.fates.most_common(1)[0]
         clip = line.last[fate]
-        if any(name in other for name in clip.leaves[:1] for other in self._clipped_well(line)):
+        if clip.leaves and self._clipped_in_time(line, clip.leaves[0]) >= _MOST * total:
             return []
         if fate == "never":
-            return self._never(clip) if total > _TURNS else []
+            return self._never(clip) if total > _ENOUGH else []
         if fate == "none":
             return self._none(clip)
         if fate == "cleared" and (clip.then[:1] in self._starving or not self._idle.isdisjoint(clip.leaves)):
@@ -96,37 +97,39 @@ class LateClip(Rule):
     def _never(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} is given {clip.count} parameters that never have a gradient: those that the step uses are "
-            "not clipped",
-            "clip the parameters of the model that is trained",
+            f"{_what(clip)} is passed {clip.count} parameters that never have a gradient: the gradients that the step "
+            "uses are not clipped",
+            "pass the parameters of the model that is trained",
             level=Level.WARNING,
         )
 
     def _none(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} is given no parameters at all: the step uses the gradients unclipped",
-            "call parameters() anew here, or keep a list: a generator gives its parameters only once, here to the optimizer",
+            f"{_what(clip)} is passed no parameters: the step uses the gradients unclipped",
+            "call model.parameters() again in this line, or keep a list: a generator yields its parameters only once, and "
+            "the optimizer has used it up",
             level=Level.WARNING,
         )
 
-    def _clipped_well(self, line: _Line) -> Iterable[tuple[str, ...]]:
-        """Leaves that another line clips in time."""
-        return (one.last["used"].leaves for one in self._lines.values() if one is not line and "used" in one.last)
+    def _clipped_in_time(self, line: _Line, leaf: str) -> int:
+        """How often other lines have clipped the leaf in time."""
+        others = [one for one in self._lines.values() if one is not line and "used" in one.last]
+        return sum(one.fates["used"] for one in others if leaf in one.last["used"].leaves)
 
     def _empty(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} comes before the backward call: there are no gradients to clip, and the step uses them "
+            f"{_what(clip)} runs before the backward call, when there are no gradients to clip: the step uses them "
             "unclipped",
-            "clip between backward() and step()",
+            "move it between backward() and step()",
         )
 
     def _spent(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} comes after the step: the gradients have been used unclipped, and are cleared next",
-            "clip between backward() and step()",
+            f"{_what(clip)} runs after the step: the step has used the gradients unclipped, and they are cleared next",
+            "move it between backward() and step()",
             ((clip.then, "the step that used them"),),
         )
 
@@ -135,7 +138,7 @@ class LateClip(Rule):
             clip.stack,
             f"{_what(clip)} clips gradients of {names_of(clip.leaves, clip.count)} that are cleared before any step "
             "uses them",
-            "clip the parameters of the optimizer that makes the next step, between backward() and step()",
+            "pass the parameters of the optimizer that makes the next step, and clip between backward() and step()",
             ((clip.then, "cleared here"),),
             Level.WARNING,
         )
@@ -143,10 +146,10 @@ class LateClip(Rule):
     def _scaled(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} clips gradients that still carry the GradScaler's scale: the limit is meant for unscaled "
-            "ones",
+            f"{_what(clip)} clips gradients that are still multiplied by the GradScaler's scale, so that the limit is "
+            "far too low for them",
             "call scaler.unscale_(optimizer) before clipping",
-            ((clip.then, "the scale is removed only here"),),
+            ((clip.then, "the scale is removed only later"),),
         )
 
 

@@ -32,7 +32,7 @@ Good
 
 Or keep the loss out of the other network: `advantage = reward - value.detach()`, `with torch.no_grad():` around a
 target network, requires_grad_(False) on a discriminator while the generator learns. The finding is at the backward call
-whose gradients went astray. Gradients that are cleared before a step uses them, layers shared by two optimizers and
+whose gradients reach the wrong parameters. Gradients that are cleared before a step uses them, layers shared by two optimizers and
 losses that are summed on purpose are fine.
 """
 
@@ -46,14 +46,14 @@ from gradtrace.model.events import Clipped, Collected, End, Event, Fed, Given
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import leaves_of, within
+from gradtrace.rules.places import leaves_of, step_call, within
 from gradtrace.source import questions
 
 _Pair: TypeAlias = tuple[int, Stack, Stack]
 
-#: turns in which a leak must be seen: one after the other's step; two losses before both steps
+#: iterations in which a leak must be seen: one after the other's step; two losses before both steps
 _AFTER, _TOGETHER = 2, 3
-#: gradients of nobody's in a clipping that grow from call to call
+#: gradients of no optimizer's leaves in a clipping that grow from call to call
 _CLIPPED = 3
 #: names that people give to networks which judge others and have a loss of their own
 _JUDGE = re.compile(
@@ -118,8 +118,8 @@ class LeakedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"{_loss(one)} also leaves gradients in {leaves_of(one)}, and their `{step.optimizer}.step` uses the sum "
-            f"of these and the gradients of {_loss(own, 'a later call')}: nothing cleared them in between",
+            f"{_loss(one)} also leaves gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
+            f"gradients of {_loss(own, 'a later call')}: nothing cleared them in between",
             f"clear the gradients before {_loss(own, 'the next loss')} is backpropagated, or keep {_loss(one)} out of "
             "these parameters (detach, requires_grad_(False))",
             (*_entry(one), (own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
@@ -135,16 +135,16 @@ class LeakedGrad(Rule):
             return []
         if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):
             return []
-        mend = (
+        fix = (
             "keep it out with .detach()"
             if one.weighs
             else "keep it out: requires_grad_(False) on these during this call"
         )
         return self.finding(
             one.stack,
-            f"{_loss(one)}, which trains other parameters, also puts gradients into {leaves_of(one)}, and their "
-            f"`{step.optimizer}.step` uses the sum of these and the gradients of {_loss(own, 'another call')}",
-            f"{mend}, or clear them before {_loss(own, 'the other loss')} is backpropagated",
+            f"{_loss(one)}, which trains other parameters, also puts gradients into {leaves_of(one)}, and "
+            f"`{step_call(step)}` uses their sum with the gradients of {_loss(own, 'another call')}",
+            f"{fix}, or clear them before {_loss(own, 'the other loss')} is backpropagated",
             (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
         )
 
@@ -159,8 +159,8 @@ class LeakedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"{_loss(one)} also puts gradients into {leaves_of(one)}, and their `{step.optimizer}.step` uses the sum "
-            f"of these and the gradients of {_loss(own)}: what the generator made was not detached",
+            f"{_loss(one)} also puts gradients into {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
+            f"gradients of {_loss(own)}: the generator's output was not detached",
             f"compute {_loss(one)} from the generator's output.detach()",
             (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
         )
@@ -177,9 +177,9 @@ class LeakedGrad(Rule):
         return self.finding(
             one.stack,
             f"{_loss(one)} is backpropagated for the gradient of an input, but also leaves gradients in "
-            f"{leaves_of(one)}, and their `{step.optimizer}.step` uses the sum of these and the gradients of "
+            f"{leaves_of(one)}, and `{step_call(step)}` uses their sum with the gradients of "
             f"{_loss(own, 'the training loss')}",
-            "take the input's gradient with torch.autograd.grad(loss, input), or clear the gradients before the "
+            "compute the input's gradient with torch.autograd.grad(loss, input), or clear the gradients before the "
             "training loss",
             ((own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
             Level.ERROR if calls > 1 else Level.WARNING,
@@ -207,7 +207,7 @@ class LeakedGrad(Rule):
         return self.finding(
             strays.stack,
             f"{_loss(strays)} also puts gradients into {leaves_of(strays)}, which no optimizer holds and nothing "
-            f"clears: the sum of {clip.summed} calls by now enters the norm by which `{clip.op}` scales all gradients",
+            f"clears: the sum of {clip.summed} calls by now counts in the norm by which `{clip.op}` scales all gradients",
             "run that part under torch.no_grad(), or set requires_grad_(False) on it, and clip only what the optimizer "
             "holds",
             (*_entry(strays), (clip.stack, "clipped together here")),
@@ -226,9 +226,9 @@ class LeakedGrad(Rule):
         )
 
     @staticmethod
-    def _often(seen: dict[_Pair, int], pair: _Pair, turns: int) -> bool:
+    def _often(seen: dict[_Pair, int], pair: _Pair, times: int) -> bool:
         seen[pair] = seen.get(pair, 0) + 1
-        return seen[pair] >= turns
+        return seen[pair] >= times
 
 
 def _loss(one: Given, otherwise: str = "this call") -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gradtrace.model.events import Given
+from gradtrace.model.events import Fed, Given
 from gradtrace.model.site import Site, Stack
 from gradtrace.source import carrying, questions, syntax
 
@@ -125,6 +126,21 @@ def describe(site: Site) -> str:
 def expression(stack: Stack, root: str) -> str:
     """`` `loss` ``, the root of a backward call in the user's words, as far as they are known."""
     return f"`{root}`" if root else "this tensor"
+
+
+def receiver(step: Stack) -> str:
+    """What the user calls the optimizer: `opt` in `opt.step()`, also in `scaler.step(opt)` and `opt.step(closure)`."""
+    found = syntax.call(step[0], ("step",)) if step else None
+    if found is None or not isinstance(found.func, ast.Attribute):
+        return ""
+    given = found.args[0] if found.args else None
+    scaled = isinstance(given, (ast.Name, ast.Attribute)) and "scaler" in ast.unparse(found.func.value).lower()
+    return ast.unparse(given if scaled and given is not None else found.func.value)
+
+
+def step_call(step: Fed) -> str:
+    """`opt.step()`, the step as the user writes it."""
+    return f"{receiver(step.stack) or step.optimizer}.step()"
 
 
 def names_of(names: tuple[str, ...], count: int) -> str:

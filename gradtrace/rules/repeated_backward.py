@@ -1,4 +1,4 @@
-"""The same loss is backpropagated twice into gradients that nobody cleared in between.
+"""The same loss is backpropagated twice into gradients that nothing cleared in between.
 
 Why it matters
     With retain_graph=True a second backward() on the same loss works, and adds the same gradient once more: every
@@ -65,8 +65,8 @@ class RepeatedBackward(Rule):
         more = f" and {len(event.repeated) - 2} more" if len(event.repeated) > 2 else ""
         return self.finding(
             event.stack,
-            f"{expression(event.stack, event.root)} is backpropagated a second time, so that the gradient of {names}{more} "
-            "counts twice",
-            "call backward once, or clear the gradients between the two calls",
+            f"{expression(event.stack, event.root)} is backpropagated a second time, so that {names}{more} get twice "
+            "their gradient",
+            "call backward() once, or clear the gradients between the two calls",
             ((event.repeated_stack, "the first call on the same root"),),
         )

@@ -1,4 +1,4 @@
-"""A step uses gradients that an earlier step has used already, or that come from before the training loop.
+"""A step uses gradients that an earlier step has used already, or that were made outside of the training loop.
 
 Why it matters
     backward() adds to .grad, it does not replace it. Where nothing clears the gradients between two steps, the second step
@@ -7,7 +7,7 @@ Why it matters
 Bad
     for x, y in data:
         loss_fn(model(x), y).backward()
-        optimizer.step()  # nobody calls zero_grad()
+        optimizer.step()  # nothing calls zero_grad()
 
 Good
     for x, y in data:
@@ -15,54 +15,136 @@ Good
         loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is at the last backward call that added to the used gradient. Micro-batches, several losses before one step,
-and zero_grad() anywhere between two steps are fine.
+The finding is at the last backward call that added to the used gradient; where evaluation calls backward, at that call;
+where gradients are accumulated on purpose and a second step uses them too early, at that step. Micro-batches, several
+losses before one step, and zero_grad() anywhere between two steps are fine.
 """
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable
-from typing import TypeGuard
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, TypeGuard
 
-from gradtrace.model.events import Contribution, Event, FrozenMoved, Step, Use
+from gradtrace.model.events import Contribution, End, Event, FrozenMoved, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression, names_of, shared_depth
+from gradtrace.rules.places import expression, names_of, receiver, shared_depth
 from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault
 _WINDOWS = 4
+#: windows after which it is known which of several steps ends them
+_ENOUGH = 2
+
+#: the step and the backward call that it uses again
+_Pair: TypeAlias = tuple[Stack, Stack]
+
+
+@dataclass(slots=True)
+class _Places:
+    """Where one optimizer makes its steps."""
+
+    #: the step before, and the first backward call that its gradients summed
+    last: Stack = ()
+    first: int = -1
+    #: steps after which the gradients were cleared, and after which the same gradients were used again
+    ends: Counter[Stack] = field(default_factory=Counter)
+    goes_on: Counter[Stack] = field(default_factory=Counter)
+    #: findings that hold unless another step makes them look different
+    pending: dict[_Pair, Finding] = field(default_factory=dict)
+
+    def count(self, step: Step, use: Use) -> None:
+        first = use.contributions[0].call
+        if self.last:
+            (self.goes_on if first == self.first else self.ends)[self.last] += 1
+        self.last, self.first = step.stack, first
+
+    def whole_sum(self, early: Stack) -> Stack:
+        """Where another step uses the whole sum, after which it is cleared, while it never is after the `early` step."""
+        if self.ends[early] or self.goes_on[early] < _ENOUGH:
+            return ()
+        for place, times in self.ends.items():
+            if times >= _ENOUGH and not self.goes_on[place]:
+                return place
+        return ()
 
 
 class StaleGrad(Rule):
     id = "stale-grad"
     level = Level.ERROR
-    hears = (Step, FrozenMoved)
+    hears = (Step, FrozenMoved, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
         #: sizes of the first accumulation windows, by the step's and the backward's place
-        self._windows: dict[tuple[Stack, Stack], list[int]] = {}
+        self._windows: dict[_Pair, list[int]] = {}
+        self._places: dict[int, _Places] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, FrozenMoved):
             return self._still_moved(event)
+        if isinstance(event, End):
+            return self._at_end()
         if not isinstance(event, Step):
             return []
         sums = [use for use in event.uses if len(use.contributions) > 1]
+        if event.optimizer and event.uses:
+            places = self._places.setdefault(event.key, _Places())
+            places.count(event, max(event.uses, key=lambda use: use.count))
         for use in sorted(sums, key=lambda use: -use.count):
-            found = self._from_before_the_loop(event, use) or self._used_before(event, use)
+            found = (
+                self._left_by_evaluation(event, use)
+                or self._from_before_the_loop(event, use)
+                or self._used_before(event, use)
+            )
             if found:
-                return found
+                return self._held_back(event, use, found)
         return self._uneven_windows(event)
+
+    def _held_back(self, step: Step, use: Use, found: list[Finding]) -> list[Finding]:
+        """Calls of one place may be summed on purpose: the end of the run shows which step is one too many."""
+        calls = {one.stack for one in use.contributions}
+        if not step.optimizer or step.evaluations or not use.used or len(calls) > 1:
+            return found
+        pending = self._places[step.key].pending
+        key = step.stack, use.contributions[-1].stack
+        known = pending.get(key)
+        pending[key] = replace(known, occurrences=known.occurrences + 1) if known else found[0]
+        return []
+
+    def _at_end(self) -> Iterable[Finding]:
+        for places in self._places.values():
+            for (step, calls), finding in places.pending.items():
+                whole = places.whole_sum(step)
+                if whole:
+                    yield from self._one_too_many(step, calls, whole, finding.occurrences)
+                elif not any(places.whole_sum(early) == step for early in places.goes_on):
+                    yield finding
+
+    def _one_too_many(self, step: Stack, calls: Stack, whole: Stack, times: int) -> list[Finding]:
+        name = receiver(step) or "optimizer"
+        other = f"the step in line {whole[0].line}" if whole[0].path == step[0].path else "another step"
+        found = self.finding(
+            step,
+            f"this `{name}.step()` uses gradients that are still being accumulated: {other} uses the same gradients "
+            "again, before anything clears them",
+            f"remove this step: {other} uses the whole sum",
+            (
+                (calls, "each of these backward calls adds to the sum"),
+                (whole, "this step uses the whole sum, and the gradients are cleared after it"),
+            ),
+        )
+        return [replace(one, occurrences=times) for one in found]
 
     def _still_moved(self, event: FrozenMoved) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"{names_of(event.names, event.count)} are frozen here, but {event.optimizer} still moves them: they keep a "
-            "gradient, if only one of zeros, and the optimizer goes on with its momentum and weight decay",
+            f"{names_of(event.names, event.count)} no longer require grad, but {event.optimizer} still moves them: "
+            "they keep a gradient, if only one of zeros, and the optimizer goes on with its momentum and weight decay",
             "set their .grad to None as well (zero_grad(set_to_none=True) does), or make a new optimizer without them",
             ((event.step, "this step moves them"), (event.stack[1:], "called from here")),
         )
@@ -73,7 +155,7 @@ class StaleGrad(Rule):
             return []
         last = fresh[-1].stack
         uncalled = questions.uncalled(last[0].path, "zero_grad") if last else None
-        name = _optimizer(step)
+        name = receiver(step.stack) if step.optimizer else ""
         who = f"`{name or step.optimizer}.step()`" if step.optimizer else "the update by hand"
         before = "evaluation of the closure" if step.evaluations > 1 else "step"
         each_time = use.used_stack == step.stack
@@ -90,6 +172,28 @@ class StaleGrad(Rule):
             ),
         )
 
+    def _left_by_evaluation(self, step: Step, use: Use) -> list[Finding]:
+        """A backward call was made in evaluation mode, and a step in training uses its gradients."""
+        fresh = use.contributions[use.used :]
+        left = [one for one in fresh if one.evaluating]
+        if not left or fresh[-1].evaluating:
+            return []
+        call = left[-1]
+        name = receiver(step.stack) if step.optimizer else ""
+        depth = shared_depth(step.stack, call.stack)
+        return self.finding(
+            call.stack,
+            f"{_root(call)} is backpropagated while the model is in evaluation mode, which leaves gradients in "
+            f"{_names(use)}: the next `{name or step.optimizer or 'update'}"
+            f"{'.step()' if step.optimizer else ''}` adds them to the gradients of training",
+            "do not call backward() in evaluation, and run it under torch.no_grad()",
+            (
+                (call.stack[-depth:] if depth else (), "evaluation runs from here"),
+                (fresh[-1].stack, "training adds its own gradients here"),
+                (step.stack, "this step uses the sum"),
+            ),
+        )
+
     def _from_before_the_loop(self, step: Step, use: Use) -> list[Finding]:
         """The first step of a loop finds a gradient that a backward call outside of the loop has left behind."""
         last = use.contributions[-1]
@@ -98,12 +202,17 @@ class StaleGrad(Rule):
         left = [one for one in use.contributions[:-1] if not _inside_loop_of(step.stack, one.stack)]
         if not left or len(left) < use.used:
             return []
+        depth = shared_depth(step.stack, left[-1].stack)
         return self.finding(
             left[-1].stack,
             f"the gradient that {_root(left[-1])} leaves behind in {_names(use)} is added to that of the first step of a "
             "loop",
-            "clear the gradients after this backward call (model.zero_grad()), or take them with torch.autograd.grad",
-            ((last.stack, "the loop adds its own gradient here"), (step.stack, "and this step uses the sum")),
+            "clear the gradients after this backward call (model.zero_grad()), or compute them with torch.autograd.grad",
+            (
+                (left[-1].stack[-depth:] if depth else (), "called from here"),
+                (last.stack, "the loop adds its own gradient here"),
+                (step.stack, "and this step uses the sum"),
+            ),
         )
 
     def _uneven_windows(self, step: Step) -> list[Finding]:
@@ -123,14 +232,14 @@ class StaleGrad(Rule):
         off_by_one = sizes[1:] == [first + 1] * (_WINDOWS - 1)
         if off_by_one:
             what = f"the first step sums {first} backward calls, each later one {most}: the counter is off by one, and what"
-            mend = f"count so that each window has {most} calls"
+            fix = f"count so that each window has {most} calls"
         else:
             what = f"steps sum {first} backward calls, but some {most}: what"
-            mend = "make a step, or clear the gradients, after the last batch of an epoch as well"
+            fix = "make a step, or clear the gradients, after the last batch of an epoch as well"
         return self.finding(
             guard,
             f"{what} an epoch leaves over is added to the first window of the next one",
-            f"{mend}; the test is `{syntax.line_text(*guard[0].place)}`",
+            f"{fix}; the test is `{syntax.line_text(*guard[0].place)}`",
             ((calls, "the calls that are summed"), (step.stack, "the step that uses the sum")),
             Level.WARNING,
         )
@@ -152,21 +261,14 @@ def _clearing(step: Step, use: Use, name: str, fresh: int) -> str:
     return f"put {f'`{name}.zero_grad()`' if name else f'`{use.leaves[0]}.grad = None` or zero_grad()'} {where}"
 
 
-def _optimizer(step: Step) -> str:
-    """What the user calls the optimizer: `opt` in `opt.step()`, also in `scaler.step(opt)`."""
-    found = syntax.call(step.stack[0], ("step",)) if step.stack and step.optimizer else None
-    if found is None or not isinstance(found.func, ast.Attribute):
-        return ""
-    return ast.unparse(found.args[0] if found.args and not step.evaluations else found.func.value)
-
-
 def _inside_loop_of(step: Stack, call: Stack) -> bool:
     """Whether the call ran within the innermost loop around the step, as far down as the two share their frames."""
     depth = shared_depth(step, call)
     if not depth:
         return False
     mine, theirs = step[-depth], call[-depth]
-    deeper = any(syntax.loop(site.path, site.line) for site in step[: len(step) - depth])
+    inner = step[: len(step) - depth]
+    deeper = any(syntax.loop(site.path, site.line) or syntax.in_comprehension(site) for site in inner)
     loop = syntax.loop(mine.path, mine.line)
     return not deeper and (loop is None or syntax.in_loop(loop, theirs.line))
 

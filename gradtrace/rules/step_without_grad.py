@@ -30,10 +30,13 @@ from gradtrace.model.events import End, Event, Fed
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.places import receiver, step_call
 
-_TURNS = 3
+_ENOUGH = 3
 #: share of the steps of one line
 _MOST = 0.8
+#: steps in a row that are enough wherever in the run they begin
+_ROW = 8
 
 
 @dataclass(slots=True)
@@ -43,6 +46,9 @@ class _Line:
     steps: int = 0
     again: int = 0
     empty: int = 0
+    #: of the steps that used their gradients again: how many in a row, now and at most
+    row: int = 0
+    longest: int = 0
     last: Fed | None = None
 
 
@@ -67,6 +73,8 @@ class StepWithoutGrad(Rule):
         line = self._lines.setdefault((step.key, step.stack), _Line())
         line.steps += step.times
         line.again += bool(step.again)
+        line.row = line.row + 1 if step.again else 0
+        line.longest = max(line.longest, line.row)
         # what was cleared before the step is another fault; without any backward call a schedule may be tried out
         line.empty += step.empty and not step.lost
         if step.again or step.empty:
@@ -78,25 +86,30 @@ class StepWithoutGrad(Rule):
         step = line.last
         if step is None or key not in self._fed:
             return []
-        if line.again >= _TURNS and line.again >= _MOST * line.steps:
+        mostly = line.again >= _ENOUGH and line.again >= _MOST * line.steps
+        if mostly or line.longest >= _ROW:
             return self._again(line, step)
-        if line.empty >= _TURNS and line.empty == line.steps:
+        if line.empty >= _ENOUGH and line.empty == line.steps:
             return self._empty(line, step)
         return []
 
     def _again(self, line: _Line, step: Fed) -> list[Finding]:
         return self.finding(
             step.stack,
-            f"{line.again} of {line.steps} steps of `{step.optimizer}` here use gradients that its step before has "
-            "used already: no backward call came in between",
-            "make one step for each backward call, or clear the gradients after a step",
-            ((step.again, "they had been used here"),),
+            f"{line.again} of {line.steps} calls of `{step_call(step)}` use the gradients that the step before them has "
+            f"used already: no backward call added to them in between{_late(line)}",
+            "make one step for each backward call, and clear the gradients after it",
+            ((step.again, "the step that had used them"),),
         )
 
     def _empty(self, line: _Line, step: Fed) -> list[Finding]:
         return self.finding(
             step.stack,
-            f"none of the {line.steps} steps of `{step.optimizer}` here finds a gradient: its gradients are used and "
-            "cleared before",
-            "move this step between the backward call and zero_grad(), or drop it",
+            f"none of {line.steps} calls of `{step_call(step)}` finds a gradient: another step has used the gradients, and "
+            "they are cleared before this one",
+            f"remove this step, or move it between the backward call and `{receiver(step.stack) or step.optimizer}.zero_grad()`",
         )
+
+
+def _late(line: _Line) -> str:
+    return f", {line.longest} times in a row" if line.again < _MOST * line.steps else ""

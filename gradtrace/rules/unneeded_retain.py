@@ -2,7 +2,7 @@
 
 Why it matters
     The saved tensors of the whole graph stay in memory as long as any tensor of it is held, often through the next
-    iteration's forward pass: the peak doubles. And a graph that is entered again by mistake no longer says so.
+    iteration's forward pass: peak memory doubles. And a second backward() by mistake no longer raises an error.
 
 Bad
     for x, y in data:
@@ -18,8 +18,8 @@ Good
         loss.backward()
         optimizer.step()
 
-Where several losses share a graph, all but the last call need retain_graph=True. Where the call stands in a helper, or in
-a loop that ends by itself, it cannot know that it is the last: this is a note.
+Where several losses share a graph, all but the last call need retain_graph=True. Where the call is in a helper, or in a
+loop whose number of iterations is not known, it cannot know that it is the last: this is a note.
 """
 
 from __future__ import annotations
@@ -109,28 +109,28 @@ class UnneededRetain(Rule):
         open_calls = [number for number in end.held if number in line.pending]
         if line.calls == len(open_calls):
             return []
-        asked, request = f"{line.option}=True", expression(line.stack, line.root)
+        option, request = f"{line.option}=True", expression(line.stack, line.root)
         if not line.by_itself and not line.by_others:
-            message = f"{asked} keeps the graph of {request} in memory, but no later call uses it"
-            return self.finding(line.stack, message, f"leave {asked} out", level=self._level(line.stack[0]))
+            message = f"{option} keeps the graph of {request} in memory, but no later call uses it"
+            return self.finding(line.stack, message, f"remove {option}", level=self._level(line.stack[0]))
         if line.by_others or line.outlived < 2 or line.option != "retain_graph":
             return []
         return self.finding(
             line.stack,
-            f"{asked} keeps the graph of {request} after the last call that needs it: of {line.calls} calls "
-            f"{line.by_itself} were followed by another, but {line.outlived} graphs were held at a later step for nothing",
-            "keep it for all but the last call of each turn: `retain_graph=i + 1 < n`",
+            f"{option} keeps the graph of {request} after the last call that needs it: of {line.calls} calls "
+            f"{line.by_itself} were followed by another, but {line.outlived} graphs were still held at a later step, unused",
+            "keep it for all but the last call of each iteration: `retain_graph=i + 1 < n`",
             level=self.level if _knows_the_last(line.stack[0]) else Level.NOTE,
         )
 
     def _level(self, site: Site) -> Level:
-        """A call that did not come about in this run may need the graph in another."""
+        """A call that was not made in this run may need the graph in another."""
         later = ((site.path, line) for line in questions.conditional(site, ("backward", "grad")))
         return self.level if self._ran.issuperset(later) else Level.NOTE
 
 
 def _knows_the_last(site: Site) -> bool:
-    """Whether the call stands in a loop of its own function whose last turn is known beforehand."""
+    """Whether the call is in a loop of its own function whose last iteration is known beforehand."""
     loop = syntax.loop(site.path, site.line)
     return isinstance(loop, ast.For) and not any(isinstance(node, ast.Break) for node in ast.walk(loop))
 

@@ -14,6 +14,7 @@ from gradtrace.model.site import Site
 from gradtrace.source import texts
 
 Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -160,6 +161,20 @@ def loop(path: str, line: int) -> Loop | None:
         if isinstance(at, LOOPS) and _in_body(at, line):
             return at
     return None
+
+
+def in_comprehension(site: Site) -> bool:
+    """Whether the frame of `site` was in a comprehension, which is a loop as well."""
+    if site.function.rpartition(".")[2] in ("<listcomp>", "<genexpr>", "<setcomp>", "<dictcomp>"):
+        return True
+    found = statement(site.path, site.line, site.column)
+    at = (site.line, site.column or 0)
+    for node in ast.walk(found) if found is not None and not hasattr(found, "body") else ():
+        if isinstance(node, COMPREHENSIONS):
+            first, last = (node.elt.lineno, node.elt.col_offset) if hasattr(node, "elt") else (0, 0), node.generators[0]
+            if first <= at < (last.target.lineno, last.target.col_offset):
+                return True
+    return False
 
 
 def guard(path: str, line: int) -> ast.If | None:

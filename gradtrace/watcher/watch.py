@@ -246,7 +246,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
         Evaluations(session, growth),
         Frozen(session),
         Acts(session, steps, Clips(session)),
-        Accounts(session),
+        Accounts(session, births),
         hidden,
         Writes(session, hidden),
         Values(session),

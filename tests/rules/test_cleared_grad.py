@@ -58,8 +58,8 @@ BAD = {
         """,
     "zero_step_backward": """
         for x, y in data:
-            opt.zero_grad()  # fault
-            opt.step()
+            opt.zero_grad()
+            opt.step()  # fault
             F.mse_loss(model(x), y).backward()
         """,
     "window_cut_by_the_epoch": """
@@ -155,6 +155,33 @@ BAD = {
             F.mse_loss(model(x), y).backward()
             probe(x, y)
             opt.step()
+        """,
+    "in_micro_batches_from_the_middle_of_the_run_on": """
+        for i, (x, y) in enumerate(data * 4):
+            opt.zero_grad()
+            for part in x.split(2):
+                if i >= 16:
+                    opt.zero_grad()  # fault
+                model(part).pow(2).mean().backward()
+            opt.step()
+        """,
+    "step_before_backward": """
+        for x, y in data:
+            opt.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            opt.step()  # fault
+            loss.backward()
+        """,
+    "step_before_backward_and_a_clearing_at_the_end": """
+        def update():
+            opt.step()
+        def train_step(x, y):
+            loss = F.mse_loss(model(x), y)
+            update()  # fault
+            loss.backward()
+            model.zero_grad()
+        for x, y in data:
+            train_step(x, y)
         """,
 }
 
@@ -418,6 +445,11 @@ def test_where_the_function_that_clears_is_called(reports: dict[str, Any]) -> No
     (finding,) = reports["cleared_by_a_probe_of_another_function"]["findings"]
     called = lines.index("    probe(x, y)") + 1
     assert called in [related["line"] for related in finding["related"] if related["message"] == "called from here"]
+
+
+def test_a_step_that_comes_first_is_to_be_moved(reports: dict[str, Any]) -> None:
+    (finding,) = reports["step_before_backward"]["findings"]
+    assert finding["help"] == "move `opt.step()` below `loss.backward()`"
 
 
 @pytest.mark.parametrize("name", GOOD)

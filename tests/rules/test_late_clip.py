@@ -102,6 +102,17 @@ BAD = {
             opt.step()
             opt.zero_grad(set_to_none=False)
         """,
+    "after_one_in_time_elsewhere": """
+        x, y = data[0]
+        F.mse_loss(model(x), y).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        opt.step()
+        for x, y in data:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # fault
+        """,
 }
 
 GOOD = {

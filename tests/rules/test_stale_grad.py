@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gradtrace.model.events import Contribution, Step, Use
+from gradtrace.model.events import Contribution, End, Step, Use
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.stale_grad import StaleGrad
@@ -420,6 +420,100 @@ BAD = {
             model(torch.randn(8, 3)).pow(2).mean().backward()  # <- stale-grad
             opt.step()
             opt.zero_grad()
+    """,
+    "validation that shares a function with training": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def run(data, optimizer=None):
+            losses = []
+            for x in data:
+                loss = model(x).pow(2).mean()
+                loss.backward()  # <- stale-grad
+                if optimizer is not None:
+                    optimizer.step()
+                    optimizer.zero_grad()
+                losses.append(loss.item())
+            return sum(losses)
+
+        for epoch in range(3):
+            model.train()
+            run([torch.randn(8, 3) for _ in range(4)], opt)
+            model.eval()
+            run([torch.randn(8, 3) for _ in range(2)])
+    """,
+    "validation in a method, with a loop of its own": """
+        class Trainer:
+            def __init__(self):
+                self.model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.1), nn.Linear(4, 1))
+                self.opt = torch.optim.Adam(self.model.parameters())
+
+            def validate(self, data):
+                self.model.eval()
+                for x in data:
+                    loss = self.model(x).pow(2).mean()
+                    loss.backward()  # <- stale-grad
+                self.model.train()
+
+            def fit(self, data):
+                for epoch in range(3):
+                    for x in data:
+                        self.model(x).pow(2).mean().backward()
+                        self.opt.step()
+                        self.opt.zero_grad()
+                    self.validate(data[:2])
+
+        Trainer().fit([torch.randn(8, 3) for _ in range(4)])
+    """,
+    "validation in a comprehension, without modes": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def compute(x, optimizer):
+            loss = model(x).pow(2).mean()
+            loss.backward()  # <- stale-grad
+            if optimizer:
+                optimizer.step()
+                optimizer.zero_grad()
+            return loss.item()
+
+        def run(data, optimizer):
+            return sum([compute(x, optimizer) for x in data])
+
+        for epoch in range(3):
+            run([torch.randn(8, 3) for _ in range(4)], opt)
+            run([torch.randn(8, 3) for _ in range(2)], None)
+    """,
+    "an extra step outside of the if": """
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for epoch in range(2):
+            optimizer.zero_grad()
+            for i in range(8):
+                loss = model(torch.randn(8, 3)).pow(2).mean() / 4
+                loss.backward()
+                if (i + 1) % 4 == 0:
+                    nn.utils.clip_grad_norm_(model.parameters(), 10.0)
+                    optimizer.step()
+                    optimizer.zero_grad()
+                optimizer.step()  # <- stale-grad
+    """,
+    "an extra step before the if, in functions": """
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def micro_step(x):
+            (model(x).pow(2).mean() / 2).backward()
+            optimizer.step()  # <- stale-grad
+
+        def update():
+            optimizer.step()
+            optimizer.zero_grad()
+
+        for i in range(8):
+            micro_step(torch.randn(8, 3))
+            if i % 2:
+                update()
     """,
 }
 
@@ -892,6 +986,52 @@ GOOD = {
                 model(torch.randn(8, 3)).pow(2).mean().backward()
                 opt.step()
     """,
+    "a saliency map in evaluation, cleared": """
+        model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.1), nn.Linear(4, 1))
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(3):
+            model.train()
+            for _ in range(3):
+                opt.zero_grad()
+                model(torch.randn(8, 3)).pow(2).mean().backward()
+                opt.step()
+            model.eval()
+            x = torch.randn(1, 3, requires_grad=True)
+            model(x).sum().backward()
+            print(x.grad.abs().sum())
+    """,
+    "a model that is trained in evaluation mode": """
+        model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+        model.eval()
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(8):
+            (model(torch.randn(8, 3)).pow(2).mean() / 2).backward()
+            if i % 2:
+                opt.step()
+                opt.zero_grad()
+    """,
+    "a part in evaluation mode": """
+        body, head = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+        for i in range(8):
+            body.train(i % 4 < 2)
+            (head(body(torch.randn(8, 3))).pow(2).mean() / 2).backward()
+            if i % 2:
+                opt.step()
+                opt.zero_grad()
+    """,
+    "a window that the end of an epoch cuts short": """
+        model = nn.Linear(3, 1)
+        opt = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(3):
+            for i in range(7):
+                (model(torch.randn(8, 3)).pow(2).mean() / 2).backward()
+                if i % 2:
+                    opt.step()
+                    opt.zero_grad()
+            opt.step()
+            opt.zero_grad()
+    """,
 }
 
 
@@ -920,7 +1060,7 @@ def step(calls: int, used: int, optimizer: str = "Adam", path: str = "/nowhere/t
 
 def found(*steps: Step) -> list[Finding]:
     rule = StaleGrad()
-    return [finding for one in steps for finding in rule.see(one)]
+    return [finding for one in (*steps, End()) for finding in rule.see(one)]
 
 
 def test_the_name_of_a_dead_tensor_dies_with_it(check: Callable[[str], Any]) -> None:

@@ -63,6 +63,13 @@ BAD = {
                 opt.step()  # fault
         Trainer().fit()
         """,
+    "from_the_middle_of_the_run_on": """
+        for i, (x, y) in enumerate(data * 5):
+            if i < 25:
+                opt.zero_grad()
+                F.mse_loss(model(x), y).backward()
+            opt.step()  # fault
+        """,
 }
 
 GOOD = {
@@ -146,6 +153,13 @@ GOOD = {
             p.register_post_accumulate_grad_hook(step)
         for x, y in data:
             F.mse_loss(model(x), y).backward()
+        """,
+    "twice_now_and_then": """
+        for i, (x, y) in enumerate(data * 5):
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            for _ in range(1 + (i % 3 == 0)):
+                opt.step()
         """,
 }
 

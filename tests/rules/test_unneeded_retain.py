@@ -531,7 +531,7 @@ def step(*held: int) -> Step:
 def test_a_graph_that_nothing_enters(path: str) -> None:
     (finding,) = found(call(path, 1, 3), call(path, 2, 3))
     assert finding.site.line == 3
-    assert finding.help == "leave retain_graph=True out"
+    assert finding.help == "remove retain_graph=True"
 
 
 def test_a_graph_that_the_next_line_needs(path: str) -> None:

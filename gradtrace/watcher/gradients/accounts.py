@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.amp import grad_scaler
 from torch.optim import Optimizer
 
 from gradtrace.model.events import Collected, Fed, Given, Unstepped
@@ -19,7 +20,9 @@ from gradtrace.watcher.core.book import Act, Call, Leaf, Lost
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph import saved, walk
 from gradtrace.watcher.graph.group_links import Group, Kinship
+from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.unreached import LOOKS, fingerprint
 
 if TYPE_CHECKING:
@@ -74,14 +77,21 @@ class _Account:
 
 
 class Accounts(Observer):
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)
+        self._births = births
         self._accounts: defaultdict[TensorId, _Account] = defaultdict(lambda: _Account(""))
         self._studied: defaultdict[tuple[Any, ...], list[Kinship]] = defaultdict(list)
         self._hooked = False
+        #: the scales that GradScalers have made
+        self._scales: set[TensorId] = set()
 
     def functions(self) -> Mapping[Any, Handler]:
-        return {getattr(Tensor, name): self._hook for name in _HOOKS}
+        return {**{getattr(Tensor, name): self._hook for name in _HOOKS}, torch.full: self._full}
+
+    def _full(self, call: TorchCall) -> None:
+        if call.frame.f_code.co_filename == grad_scaler.__file__:
+            self._scales.add(self.session.ids.of(call.out))
 
     def _hook(self, call: TorchCall) -> None:
         self._hooked = True
@@ -93,9 +103,17 @@ class Accounts(Observer):
         if own is None:
             return
         own.hooked, self._hooked = self._hooked or any(map(_is_hook, call.kinds)), False
+        own.origin.evaluating = self._births.evaluating(call.leaves)
+        own.origin.scaled = bool(self._scales) and any(map(self._is_scaled, walk.roots_of(outputs)))
         groups = {self.session.owned_by(leaf) for leaf in call.leaves}
         if len(groups) > 1:
             own.kinship = self._study((call.stack, call.root, frozenset(groups)), call)
+
+    def _is_scaled(self, root: Any) -> bool:
+        """Whether it is the product of a loss with a scale."""
+        if not type(root).__name__.startswith("MulBackward"):
+            return False
+        return any(self.session.ids.known(tensor) in self._scales for _, tensor in saved.tensors(root))
 
     def _study(self, site: tuple[Any, ...], call: BackwardCall) -> Kinship:
         known = self._studied[site]
@@ -212,6 +230,7 @@ class Accounts(Observer):
             read=call.had(Act.READ),
             input_read=call.inputs.had(Act.READ),
             checked=call.had(Act.CHECKED),
+            scaled=call.origin.scaled and not any(call.shares[owners].had(Act.CHECKED) for owners in mine),
             heard=call.hooked,
             replaced=call.had(Act.REPLACED),
             entry=kin.entry(mine) if kin is not None else (),

@@ -188,14 +188,13 @@ class Acts(Observer):
             self._updates.written(tensor, call.frame)
 
     def _scale(self, call: TorchCall) -> None:
+        leaf = self._alias(call.args[0]) if self._aliases else None
+        if leaf is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
+            self._clips.touch(call.frame, id(leaf), leaf)
+            if leaf.seen is not None and leaf.seen[0] == id(call.args[0]):
+                leaf.seen = state(call.args[0])
         if call.func is Tensor.mul_:
             self._updates.fade(call)
-        leaf = self._alias(call.args[0]) if self._aliases else None
-        if leaf is None or not self.session.frames.is_user(call.frame.f_code.co_filename):
-            return
-        self._clips.touch(call.frame, id(leaf), leaf)
-        if leaf.seen is not None and leaf.seen[0] == id(call.args[0]):
-            leaf.seen = state(call.args[0])
 
     def _alias(self, tensor: Tensor) -> Leaf | None:
         if not self._aliases or type(tensor) is not Tensor or tensor.layout is not torch.strided:

@@ -6,7 +6,7 @@ import functools
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -93,6 +93,18 @@ class Births(Observer):
     def of(self, parameter: torch.Tensor) -> Birth | None:
         found = self._born.get(self.session.ids.known(parameter))
         return found if found is not None and self._holds(found, parameter) else None
+
+    def evaluating(self, leaves: Iterable[torch.Tensor]) -> bool:
+        """Whether all modules that hold some of these leaves are in evaluation mode, and there are any."""
+        found = False
+        for leaf in leaves:
+            birth = self.of(leaf)
+            owner = birth.owner() if birth is not None else None
+            if owner is not None:
+                if owner.training:
+                    return False
+                found = True
+        return found
 
     @property
     def any_optimizer(self) -> bool:

@@ -55,7 +55,7 @@ _CANDIDATES = 8
 
 
 @dataclass(slots=True)
-class _Seen:
+class _LostCalls:
     """What happened at one pair of lines: the call and the clearing."""
 
     steps: int = 0
@@ -73,10 +73,10 @@ class _Optimizer:
     steps: int = 0
     #: by call and clearing: nothing was left for the step; the same, but another optimizer had used its share; only a
     #: part was left; nothing of this line was ever used
-    starved: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
-    robbed: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
-    thinned: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
-    dropped: dict[tuple[_Line, Stack], _Seen] = field(default_factory=dict)
+    starved: dict[tuple[_Line, Stack], _LostCalls] = field(default_factory=dict)
+    robbed: dict[tuple[_Line, Stack], _LostCalls] = field(default_factory=dict)
+    thinned: dict[tuple[_Line, Stack], _LostCalls] = field(default_factory=dict)
+    dropped: dict[tuple[_Line, Stack], _LostCalls] = field(default_factory=dict)
     #: how many calls a step used, where it used those of one line only and nothing was lost
     sizes: Counter[int] = field(default_factory=Counter)
     #: first steps after a loss: how many calls were lost, how many used
@@ -98,7 +98,7 @@ class ClearedGrad(Rule):
         if isinstance(event, Fed):
             self._ran.add(event.stack)
             if event.error is not None:
-                return self._starved(_Seen(steps=1, last=event.lost[-1], step=event))
+                return self._starved(_LostCalls(steps=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
         elif isinstance(event, Unstepped):
             return self._unstepped(event)
@@ -150,7 +150,7 @@ class ClearedGrad(Rule):
             if not of.used[line] and _often(seen, of.steps, _MANY):
                 yield from self._dropped(seen)
 
-    def _starved(self, seen: _Seen) -> list[Finding]:
+    def _starved(self, seen: _LostCalls) -> list[Finding]:
         one, step = seen.last, seen.step
         if one is None or step is None:
             return []
@@ -169,7 +169,7 @@ class ClearedGrad(Rule):
             ),
         )
 
-    def _swapped(self, seen: _Seen, one: Given, step: Fed, moved: Stack) -> list[Finding]:
+    def _swapped(self, seen: _LostCalls, one: Given, step: Fed, moved: Stack) -> list[Finding]:
         """The step comes before the backward call: what an iteration computes is cleared in the next one."""
         backward = f"`{one.root}.backward()`" if one.root else "the backward call"
         what = f"`{step_call(step)}`" if moved == step.stack else "this call"
@@ -186,7 +186,7 @@ class ClearedGrad(Rule):
             ),
         )
 
-    def _thinned(self, seen: _Seen) -> list[Finding]:
+    def _thinned(self, seen: _LostCalls) -> list[Finding]:
         one, step = seen.last, seen.step
         if one is None or step is None:
             return []
@@ -224,7 +224,7 @@ class ClearedGrad(Rule):
             Level.ERROR if short else Level.NOTE,
         )
 
-    def _dropped(self, seen: _Seen) -> list[Finding]:
+    def _dropped(self, seen: _LostCalls) -> list[Finding]:
         one, step = seen.last, seen.step
         if one is None or step is None:
             return []
@@ -284,24 +284,24 @@ def _line(one: Given) -> _Line:
 
 
 def _note(
-    seen: dict[tuple[_Line, Stack], _Seen], lost: list[Given], step: Fed, used: Mapping[_Line, int] | None = None
+    seen: dict[tuple[_Line, Stack], _LostCalls], lost: list[Given], step: Fed, used: Mapping[_Line, int] | None = None
 ) -> None:
     for one in {(_line(one), one.cleared): one for one in lost}.values():
         before = used.get(_line(one), step.times) - step.times if used else 0
-        found = seen.setdefault((_line(one), one.cleared), _Seen(before=before))
+        found = seen.setdefault((_line(one), one.cleared), _LostCalls(before=before))
         found.steps += 1
         found.calls += sum(_line(other) == _line(one) for other in lost)
         found.last, found.step = one, step
 
 
-def _is_thin(seen: _Seen, steps: int) -> bool:
+def _is_thin(seen: _LostCalls, steps: int) -> bool:
     """Whether it is the rule that calls are lost before a step, from the beginning on or from some point of the run on."""
     if _often(seen, steps - seen.before, _ROW):
         return True
     return _often(seen, steps, _ENOUGH) or (seen.steps == steps and (seen.steps >= _FEW or seen.calls >= _CALLS))
 
 
-def _often(seen: _Seen, steps: int, enough: int) -> bool:
+def _often(seen: _LostCalls, steps: int, enough: int) -> bool:
     return seen.steps >= enough and seen.steps >= _MOST * steps
 
 

@@ -43,7 +43,7 @@ _MOST = 0.8
 
 
 @dataclass(slots=True)
-class _Line:
+class _ClippingLine:
     """The clippings of one line."""
 
     fates: Counter[str] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class LateClip(Rule):
     needs = Needs(steps=2)
 
     def __init__(self) -> None:
-        self._lines: dict[Stack, _Line] = {}
+        self._lines: dict[Stack, _ClippingLine] = {}
         #: names of leaves whose optimizer never made a step: that is the fault, wherever they are clipped
         self._idle: set[str] = set()
         #: where all gradients were cleared before a step: that is the fault
@@ -65,7 +65,7 @@ class LateClip(Rule):
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Clipped):
-            line = self._lines.setdefault(event.stack, _Line())
+            line = self._lines.setdefault(event.stack, _ClippingLine())
             line.fates[event.fate] += 1
             line.last[event.fate] = event
         elif isinstance(event, Fed):
@@ -76,7 +76,7 @@ class LateClip(Rule):
             return [finding for line in self._lines.values() for finding in self._judge(line)]
         return []
 
-    def _judge(self, line: _Line) -> list[Finding]:
+    def _judge(self, line: _ClippingLine) -> list[Finding]:
         total = line.fates.total()
         if line.fates["scaled"] >= _ENOUGH and line.fates["scaled"] >= _MOST * total:
             return self._scaled(line.last["scaled"])
@@ -112,7 +112,7 @@ class LateClip(Rule):
             level=Level.WARNING,
         )
 
-    def _clipped_in_time(self, line: _Line, leaf: str) -> int:
+    def _clipped_in_time(self, line: _ClippingLine, leaf: str) -> int:
         """How often other lines have clipped the leaf in time."""
         others = [one for one in self._lines.values() if one is not line and "used" in one.last]
         return sum(one.fates["used"] for one in others if leaf in one.last["used"].leaves)

@@ -45,7 +45,7 @@ _Pair: TypeAlias = tuple[Stack, Stack]
 
 
 @dataclass(slots=True)
-class _Places:
+class _OptimizerSteps:
     """Where one optimizer makes its steps."""
 
     #: the step before, and the first backward call that its gradients summed
@@ -82,7 +82,7 @@ class StaleGrad(Rule):
     def __init__(self) -> None:
         #: sizes of the first accumulation windows, by the step's and the backward's place
         self._windows: dict[_Pair, list[int]] = {}
-        self._places: dict[int, _Places] = {}
+        self._places: dict[int, _OptimizerSteps] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, FrozenMoved):
@@ -93,7 +93,7 @@ class StaleGrad(Rule):
             return []
         sums = [use for use in event.uses if len(use.contributions) > 1]
         if event.optimizer and event.uses:
-            places = self._places.setdefault(event.key, _Places())
+            places = self._places.setdefault(event.key, _OptimizerSteps())
             places.count(event, max(event.uses, key=lambda use: use.count))
         for use in sorted(sums, key=lambda use: -use.count):
             found = (

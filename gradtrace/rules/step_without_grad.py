@@ -40,7 +40,7 @@ _ROW = 8
 
 
 @dataclass(slots=True)
-class _Line:
+class _StepLine:
     """The steps of one optimizer on one line."""
 
     steps: int = 0
@@ -59,7 +59,7 @@ class StepWithoutGrad(Rule):
     needs = Needs(steps=3)
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[int, Stack], _Line] = {}
+        self._lines: dict[tuple[int, Stack], _StepLine] = {}
         self._fed: set[int] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
@@ -70,7 +70,7 @@ class StepWithoutGrad(Rule):
         return []
 
     def _count(self, step: Fed) -> None:
-        line = self._lines.setdefault((step.key, step.stack), _Line())
+        line = self._lines.setdefault((step.key, step.stack), _StepLine())
         line.steps += step.times
         line.again += bool(step.again)
         line.row = line.row + 1 if step.again else 0
@@ -82,7 +82,7 @@ class StepWithoutGrad(Rule):
         if step.given:
             self._fed.add(step.key)
 
-    def _judge(self, key: int, line: _Line) -> list[Finding]:
+    def _judge(self, key: int, line: _StepLine) -> list[Finding]:
         step = line.last
         if step is None or key not in self._fed:
             return []
@@ -93,7 +93,7 @@ class StepWithoutGrad(Rule):
             return self._empty(line, step)
         return []
 
-    def _again(self, line: _Line, step: Fed) -> list[Finding]:
+    def _again(self, line: _StepLine, step: Fed) -> list[Finding]:
         return self.finding(
             step.stack,
             f"{line.again} of {line.steps} calls of `{step_call(step)}` use the gradients that the step before them has "
@@ -102,7 +102,7 @@ class StepWithoutGrad(Rule):
             ((step.again, "the step that had used them"),),
         )
 
-    def _empty(self, line: _Line, step: Fed) -> list[Finding]:
+    def _empty(self, line: _StepLine, step: Fed) -> list[Finding]:
         return self.finding(
             step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` finds a gradient: another step has used the gradients, and "
@@ -111,5 +111,5 @@ class StepWithoutGrad(Rule):
         )
 
 
-def _late(line: _Line) -> str:
+def _late(line: _StepLine) -> str:
     return f", {line.longest} times in a row" if line.again < _MOST * line.steps else ""

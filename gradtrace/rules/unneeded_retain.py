@@ -41,7 +41,7 @@ _FOLLOWED = 64
 
 
 @dataclass(slots=True)
-class _Line:
+class _RetainingLine:
     """What became of the graphs that the retaining calls of one line kept."""
 
     stack: Stack
@@ -65,9 +65,9 @@ class UnneededRetain(Rule):
     hears = (Backward, Step, End)
 
     def __init__(self) -> None:
-        self._lines: dict[Stack, _Line] = {}
+        self._lines: dict[Stack, _RetainingLine] = {}
         #: by the number of a call whose graph is pending: its line
-        self._pending: dict[int, _Line] = {}
+        self._pending: dict[int, _RetainingLine] = {}
         #: the lines that backward calls came from
         self._ran: set[tuple[str, int]] = set()
 
@@ -96,7 +96,7 @@ class UnneededRetain(Rule):
                 entered.by_others += 1
         if not place:
             return
-        line = self._lines.setdefault(place[:1], _Line(place, option, event.root))
+        line = self._lines.setdefault(place[:1], _RetainingLine(place, option, event.root))
         line.calls += 1
         line.pending[event.number] = False
         self._pending[event.number] = line
@@ -104,7 +104,7 @@ class UnneededRetain(Rule):
             oldest, _ = line.pending.popitem(last=False)
             del self._pending[oldest]
 
-    def _judge(self, line: _Line, end: End) -> list[Finding]:
+    def _judge(self, line: _RetainingLine, end: End) -> list[Finding]:
         # the run may have ended before the call that needs these
         open_calls = [number for number in end.held if number in line.pending]
         if line.calls == len(open_calls):

@@ -16,7 +16,7 @@ from gradtrace.model.site import Stack
 from gradtrace.source import questions
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core import compiled
-from gradtrace.watcher.core.book import Call, Leaf, state
+from gradtrace.watcher.core.book import CallRecord, Leaf, state
 from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.reentry import reentries
@@ -117,12 +117,12 @@ class BackwardCall:
         # a scalar root has no gradient worth telling of: torch fills in a one
         with_gradient = any(isinstance(tensor, torch.Tensor) and tensor.dim() > 0 for tensor in outputs)
         #: what the book keeps of it, if it accumulates
-        self.record: Call | None = None
+        self.record: CallRecord | None = None
         if self.accumulates:
             origin = Contribution(
                 self.number, self.stack, self.root, self.root_node, with_gradient, root_output=self.root_output
             )
-            self.record = Call(origin)
+            self.record = CallRecord(origin)
         #: the leaves to which it gave something
         self.given: Sequence[tuple[torch.Tensor, Leaf]] = ()
         self.held = session.held()

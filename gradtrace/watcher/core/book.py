@@ -56,7 +56,7 @@ class Share:
 
     __slots__ = ("call", "count", "fates", "names", "owners")
 
-    def __init__(self, call: Call, owners: Group) -> None:
+    def __init__(self, call: CallRecord, owners: Group) -> None:
         self.call = call
         self.owners = owners
         #: some of the leaves' names, and how many leaves
@@ -87,7 +87,7 @@ class Share:
         return self.owners, tuple(self.names), self.count, acts
 
 
-class Call:
+class CallRecord:
     """One backward call that accumulates, as long as shares of it are accounted for."""
 
     __slots__ = ("hooked", "inputs", "kinship", "origin", "shares")
@@ -120,7 +120,7 @@ class Call:
         fates = (fate for share in self.shares.values() for fate in share.fates if fate.act is Act.USED)
         return {fate.by: fate.clock for fate in fates}
 
-    def is_like(self, other: Call) -> bool:
+    def is_like(self, other: CallRecord) -> bool:
         """Whether it gave to the same leaves, of one group, and the same became of that."""
         mine, theirs = [*self.shares.values()], [*other.shares.values()]
         if len(mine) != 1 or len(theirs) != 1 or self.stack != other.stack or self.origin.root != other.origin.root:
@@ -208,13 +208,13 @@ class Lost(NamedTuple):
 
 
 @dataclass(slots=True)
-class Stepped:
+class StepUse:
     """What a step finds in the leaves of its optimizer."""
 
     #: leaves with the same history in one `Use`
     uses: tuple[Use, ...] = ()
     #: the calls that it uses for the first time, by number
-    new: dict[int, Call] = field(default_factory=dict)
+    new: dict[int, CallRecord] = field(default_factory=dict)
     #: calls of which everything was cleared since its last step
     lost: list[Lost] = field(default_factory=list)
     #: some leaf holds only what this optimizer has used; only part of what it holds; a gradient of unknown origin
@@ -246,7 +246,7 @@ class Book:
         #: a backward call that accumulates is under way
         self.running = False
         #: what the last step found
-        self.stepped = Stepped()
+        self.stepped = StepUse()
 
     # leaves
 
@@ -277,7 +277,7 @@ class Book:
             self.clear(leaf)
 
     def after_backward(
-        self, leaves: Iterable[tuple[torch.Tensor, Leaf, tuple[int, int] | None]], call: Call
+        self, leaves: Iterable[tuple[torch.Tensor, Leaf, tuple[int, int] | None]], call: CallRecord
     ) -> list[tuple[torch.Tensor, Leaf]]:
         """A backward call ran through to these leaves, whose gradients had these states before it. Returns those to which
         it gave something."""
@@ -326,9 +326,9 @@ class Book:
                 leaf.used, leaf.used_stack, leaf.moved = len(leaf.shares), stack, None
         return uses
 
-    def step(self, tensors: Sequence[torch.Tensor], key: TensorId, stack: Stack, clock: int) -> Stepped:
+    def step(self, tensors: Sequence[torch.Tensor], key: TensorId, stack: Stack, clock: int) -> StepUse:
         """An optimizer makes its step, after `clock` backward calls."""
-        found = self.stepped = Stepped()
+        found = self.stepped = StepUse()
         if self.running:  # of a call that is under way it is not known yet to which leaves it gives
             self.forgive(key)
             found.uses = self.use(tensors, stack)

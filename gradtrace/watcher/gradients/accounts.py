@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.events import Collected, Fed, Given, Unstepped
 from gradtrace.model.site import Stack
-from gradtrace.watcher.core.book import Act, Call, Leaf, Lost
+from gradtrace.watcher.core.book import Act, CallRecord, Leaf, Lost
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -44,7 +44,7 @@ _NO_OWNER: Group = frozenset()
 class _Waiting:
     """The calls of one line that give to an optimizer which has made no step so far."""
 
-    last: Call
+    last: CallRecord
     calls: int = 0
     #: others used one of them
     used: bool = False
@@ -65,10 +65,10 @@ class _Account:
     since: int = 0
     #: what was last reported of a step, the only call that had fed it, and how many steps like it came after it
     fed: Fed | None = None
-    source: Call | None = None
+    source: CallRecord | None = None
     times: int = 0
 
-    def is_again(self, stack: Stack, calls: int, source: Call) -> bool:
+    def is_again(self, stack: Stack, calls: int, source: CallRecord) -> bool:
         """Whether a step is like the last one that was reported."""
         fed = self.fed
         if fed is None or self.source is None or fed.stack != stack or fed.calls != calls:
@@ -133,7 +133,7 @@ class Accounts(Observer):
         for key in {key for owners in own.shares for key in owners}:
             self._wait(self._account(key), own)
 
-    def _wait(self, account: _Account, call: Call) -> None:
+    def _wait(self, account: _Account, call: CallRecord) -> None:
         """Counts the calls that give to an optimizer that has made no step yet."""
         if account.steps:
             return
@@ -213,7 +213,7 @@ class Accounts(Observer):
     def _lost(self, one: Lost, key: TensorId) -> Given:
         return self._given(one.share.call, key, one.stack, one.elsewhere)
 
-    def _given(self, call: Call, key: TensorId, cleared: Stack = (), elsewhere: bool = False) -> Given:
+    def _given(self, call: CallRecord, key: TensorId, cleared: Stack = (), elsewhere: bool = False) -> Given:
         mine = [owners for owners in call.shares if key in owners]
         others = [owners for owners in call.shares if owners and all(map(owners.isdisjoint, mine))]
         foreign = frozenset(chain.from_iterable(others))
@@ -277,20 +277,20 @@ class Accounts(Observer):
                 self.session.emit(Collected(stray(call), count, twin, written, account.name, account.stack))
 
 
-def stray(call: Call) -> Given:
+def stray(call: CallRecord) -> Given:
     """What a call gave to parameters that no optimizer holds."""
     names, count = _names(call, [_NO_OWNER])
     entry = call.kinship.entry([_NO_OWNER]) if call.kinship is not None else ()
     return Given(call.number, call.stack, call.origin.root, names, count, entry=entry)
 
 
-def _names(call: Call, groups: Iterable[Group]) -> tuple[tuple[str, ...], int]:
+def _names(call: CallRecord, groups: Iterable[Group]) -> tuple[tuple[str, ...], int]:
     found = [call.shares[group] for group in groups if group in call.shares]
     names = tuple(name for share in found for name in share.names)
     return names[:_NAMES], sum(share.count for share in found)
 
 
-def _sharing(call: Call, key: TensorId) -> set[TensorId]:
+def _sharing(call: CallRecord, key: TensorId) -> set[TensorId]:
     """The optimizers that hold leaves which this one holds too, of those that the call gave to."""
     return {other for owners in call.shares if key in owners for other in owners}
 

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.reading import Readers
-from gradtrace.watcher.core.book import Act, Call, Leaf, state
+from gradtrace.watcher.core.book import Act, CallRecord, Leaf, state
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps, parameters
@@ -42,7 +42,7 @@ class Acts(Observer):
         self._readers = Readers(session.frames)
         #: gradients that were read since the last call, by where their values lie
         self._aliases: dict[int, Leaf] = {}
-        self._last: Call | None = None
+        self._last: CallRecord | None = None
 
     def functions(self) -> Mapping[Any, Handler]:
         grad: Any = Tensor.grad

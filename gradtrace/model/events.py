@@ -566,7 +566,7 @@ class Given:
 
 
 @dataclass(slots=True)
-class Fed:
+class Stepped:
     """An optimizer made a step: which backward calls its gradients came from, and which had been cleared unused."""
 
     optimizer: str
@@ -675,7 +675,7 @@ Event: TypeAlias = (
     | DoubleSoftmax
     | Broadcast
     | MixedBatch
-    | Fed
+    | Stepped
     | Unstepped
     | Clipped
     | Collected

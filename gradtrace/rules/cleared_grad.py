@@ -32,10 +32,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gradtrace.model.events import End, Event, Fed, Given, Unstepped
+from gradtrace.model.events import End, Event, Given, Stepped, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule
+from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import leaves_of, shared_depth, step_call
 from gradtrace.source import questions, syntax
 
@@ -50,6 +50,8 @@ _MANY = 4
 _ROW = 8
 #: share of the steps
 _MOST = 0.8
+#: optimizers followed at once
+_OPTIMIZERS = 256
 #: windows cut short that are remembered until the usual size is known
 _CANDIDATES = 8
 
@@ -63,7 +65,7 @@ class _LostCalls:
     #: how many steps had used calls of this line before it happened first
     before: int = 0
     last: Given | None = None
-    step: Fed | None = None
+    step: Stepped | None = None
 
 
 @dataclass(slots=True)
@@ -80,13 +82,13 @@ class _Optimizer:
     #: how many calls a step used, where it used those of one line only and nothing was lost
     sizes: Counter[int] = field(default_factory=Counter)
     #: first steps after a loss: how many calls were lost, how many used
-    cut: list[tuple[int, int, Fed]] = field(default_factory=list)
+    cut: list[tuple[int, int, Stepped]] = field(default_factory=list)
 
 
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
-    hears = (Fed, Unstepped, End)
+    hears = (Stepped, Unstepped, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -95,18 +97,19 @@ class ClearedGrad(Rule):
         self._ran: set[Stack] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Fed):
+        if isinstance(event, Stepped):
             self._ran.add(event.stack)
             if event.error is not None:
                 return self._starved(_LostCalls(steps=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
-        elif isinstance(event, Unstepped):
+            return [finding for one in oldest_beyond(_OPTIMIZERS, self._of) for finding in self._judge(one)]
+        if isinstance(event, Unstepped):
             return self._unstepped(event)
-        elif isinstance(event, End):
+        if isinstance(event, End):
             return [finding for one in self._of.values() for finding in self._judge(one)]
         return []
 
-    def _count(self, of: _Optimizer, step: Fed) -> None:
+    def _count(self, of: _Optimizer, step: Stepped) -> None:
         of.steps += step.times
         fed = {_line(one) for one in step.given}
         for line in fed:
@@ -120,7 +123,7 @@ class ClearedGrad(Rule):
         elif len(of.cut) < _CANDIDATES:
             of.cut.append((thinned, len(step.given), step))
 
-    def _note_losses(self, of: _Optimizer, step: Fed, fed: set[_Line]) -> int:
+    def _note_losses(self, of: _Optimizer, step: Stepped, fed: set[_Line]) -> int:
         """How many calls of the lines that fed the step were lost before it."""
         lost = [one for one in step.lost if not one.taken and not one.read]
         wasted = [one for one in lost if not one.checked and not one.elsewhere]
@@ -169,7 +172,7 @@ class ClearedGrad(Rule):
             ),
         )
 
-    def _swapped(self, seen: _LostCalls, one: Given, step: Fed, moved: Stack) -> list[Finding]:
+    def _swapped(self, seen: _LostCalls, one: Given, step: Stepped, moved: Stack) -> list[Finding]:
         """The step comes before the backward call: what an iteration computes is cleared in the next one."""
         backward = f"`{one.root}.backward()`" if one.root else "the backward call"
         what = f"`{step_call(step)}`" if moved == step.stack else "this call"
@@ -284,7 +287,10 @@ def _line(one: Given) -> _Line:
 
 
 def _note(
-    seen: dict[tuple[_Line, Stack], _LostCalls], lost: list[Given], step: Fed, used: Mapping[_Line, int] | None = None
+    seen: dict[tuple[_Line, Stack], _LostCalls],
+    lost: list[Given],
+    step: Stepped,
+    used: Mapping[_Line, int] | None = None,
 ) -> None:
     for one in {(_line(one), one.cleared): one for one in lost}.values():
         before = used.get(_line(one), step.times) - step.times if used else 0

@@ -42,10 +42,10 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from gradtrace.model.events import Clipped, Collected, End, Event, Fed, Given
+from gradtrace.model.events import Clipped, Collected, End, Event, Given, Stepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule
+from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import leaves_of, step_call, within
 from gradtrace.source import questions
 
@@ -53,6 +53,8 @@ _Pair: TypeAlias = tuple[int, Stack, Stack]
 
 #: iterations in which a leak must be seen: one after the other's step; two losses before both steps
 _AFTER, _TOGETHER = 2, 3
+#: optimizers followed at once
+_OPTIMIZERS = 256
 #: gradients of no optimizer's leaves in a clipping that grow from call to call
 _CLIPPED = 3
 #: names that people give to networks which judge others and have a loss of their own
@@ -70,7 +72,7 @@ _TARGET = re.compile(
 class LeakedGrad(Rule):
     id = "leaked-grad"
     level = Level.ERROR
-    hears = (Fed, Clipped, Collected, End)
+    hears = (Stepped, Clipped, Collected, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -84,7 +86,7 @@ class LeakedGrad(Rule):
         self._collected: list[Collected] = []
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Fed):
+        if isinstance(event, Stepped):
             return self._fed(event)
         if isinstance(event, Clipped):
             self._clip(event)
@@ -94,9 +96,10 @@ class LeakedGrad(Rule):
             return self._at_end()
         return []
 
-    def _fed(self, step: Fed) -> list[Finding]:
+    def _fed(self, step: Stepped) -> list[Finding]:
         if step.given:
             self._first.setdefault(step.key, frozenset(one.stack for one in step.given))
+            oldest_beyond(_OPTIMIZERS, self._first)
         if step.stale or len(step.given) < 2:
             return []
         for one in step.given[:-1]:
@@ -106,13 +109,13 @@ class LeakedGrad(Rule):
                 return found
         return self._added(step, step.given[-1])
 
-    def _left_behind(self, step: Fed, one: Given) -> list[Finding]:
+    def _left_behind(self, step: Stepped, one: Given) -> list[Finding]:
         """Another optimizer has made its step with the gradients of this call; then came this optimizer's own loss."""
         own = step.given[-1]
         used_before = any(number < own.call for _, number in one.taken)
         if not used_before or own.stack == one.stack or own.taken or not own.foreign <= one.foreign:
             return []
-        if one.feeds and not own.foreign and one.stack in self._first[step.key]:
+        if one.feeds and not own.foreign and one.stack in self._first.get(step.key, ()):
             return []  # an encoder that has a loss of its own as well
         if not self._often(self._after, (step.key, one.stack, own.stack), _AFTER):
             return []
@@ -125,7 +128,7 @@ class LeakedGrad(Rule):
             (*_entry(one), (own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
         )
 
-    def _added(self, step: Fed, one: Given) -> list[Finding]:
+    def _added(self, step: Stepped, one: Given) -> list[Finding]:
         """Two losses before both steps: that of a judge, and one that only passes through it on the way to others."""
         if not one.foreign or one.feeds:
             return []
@@ -148,7 +151,7 @@ class LeakedGrad(Rule):
             (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
         )
 
-    def _undetached(self, step: Fed, one: Given) -> list[Finding]:
+    def _undetached(self, step: Stepped, one: Given) -> list[Finding]:
         """A discriminator's loss goes on into the generator, and both losses come before both steps."""
         own = next((other for other in reversed(step.given) if _GENERATOR.search(other.root)), None)
         if own is None or not one.foreign or own.foreign != one.foreign or not one.feeds or one.taken != own.taken:
@@ -165,7 +168,7 @@ class LeakedGrad(Rule):
             (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
         )
 
-    def _attack(self, step: Fed, one: Given) -> list[Finding]:
+    def _attack(self, step: Stepped, one: Given) -> list[Finding]:
         """A call made for the gradient of an input."""
         own = step.given[-1]
         calls = sum(other.stack == one.stack for other in step.given)

@@ -31,12 +31,14 @@ from typing import TypeAlias, TypeGuard
 from gradtrace.model.events import Contribution, End, Event, FrozenMoved, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule
+from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import expression, names_of, receiver, shared_depth
 from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault
 _WINDOWS = 4
+#: optimizers followed at once
+_OPTIMIZERS = 256
 #: windows after which it is known which of several steps ends them
 _ENOUGH = 2
 
@@ -88,13 +90,19 @@ class StaleGrad(Rule):
         if isinstance(event, FrozenMoved):
             return self._still_moved(event)
         if isinstance(event, End):
-            return self._at_end()
+            return [finding for one in self._places.values() for finding in self._finish(one)]
         if not isinstance(event, Step):
             return []
-        sums = [use for use in event.uses if len(use.contributions) > 1]
+        finished: list[Finding] = []
         if event.optimizer and event.uses:
             places = self._places.setdefault(event.key, _OptimizerSteps())
             places.count(event, max(event.uses, key=lambda use: use.count))
+            for one in oldest_beyond(_OPTIMIZERS, self._places):
+                finished += self._finish(one)
+        return finished + self._judge(event)
+
+    def _judge(self, event: Step) -> list[Finding]:
+        sums = [use for use in event.uses if len(use.contributions) > 1]
         for use in sorted(sums, key=lambda use: -use.count):
             found = (
                 self._left_by_evaluation(event, use)
@@ -116,14 +124,14 @@ class StaleGrad(Rule):
         pending[key] = replace(known, occurrences=known.occurrences + 1) if known else found[0]
         return []
 
-    def _at_end(self) -> Iterable[Finding]:
-        for places in self._places.values():
-            for (step, calls), finding in places.pending.items():
-                whole = places.whole_sum(step)
-                if whole:
-                    yield from self._one_too_many(step, calls, whole, finding.occurrences)
-                elif not any(places.whole_sum(early) == step for early in places.goes_on):
-                    yield finding
+    def _finish(self, places: _OptimizerSteps) -> Iterable[Finding]:
+        """What is found of an optimizer when no more of its steps come."""
+        for (step, calls), finding in places.pending.items():
+            whole = places.whole_sum(step)
+            if whole:
+                yield from self._one_too_many(step, calls, whole, finding.occurrences)
+            elif not any(places.whole_sum(early) == step for early in places.goes_on):
+                yield finding
 
     def _one_too_many(self, step: Stack, calls: Stack, whole: Stack, times: int) -> list[Finding]:
         name = receiver(step) or "optimizer"

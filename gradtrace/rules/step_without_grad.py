@@ -26,15 +26,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradtrace.model.events import End, Event, Fed
+from gradtrace.model.events import End, Event, Stepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule
+from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import receiver, step_call
 
 _ENOUGH = 3
 #: share of the steps of one line
 _MOST = 0.8
+#: lines followed at once
+_LINES = 256
 #: steps in a row that are enough wherever in the run they begin
 _ROW = 8
 
@@ -49,27 +51,29 @@ class _StepLine:
     #: of the steps that used their gradients again: how many in a row, now and at most
     row: int = 0
     longest: int = 0
-    last: Fed | None = None
+    last: Stepped | None = None
 
 
 class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
-    hears = (Fed, End)
+    hears = (Stepped, End)
     needs = Needs(steps=3)
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, Stack], _StepLine] = {}
-        self._fed: set[int] = set()
+        #: optimizers that a backward call has given gradients to
+        self._fed: dict[int, bool] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Fed):
+        if isinstance(event, Stepped):
             self._count(event)
-        elif isinstance(event, End):
-            return [finding for (key, _), line in self._lines.items() for finding in self._judge(key, line)]
+            return [finding for line in oldest_beyond(_LINES, self._lines) for finding in self._judge(line)]
+        if isinstance(event, End):
+            return [finding for line in self._lines.values() for finding in self._judge(line)]
         return []
 
-    def _count(self, step: Fed) -> None:
+    def _count(self, step: Stepped) -> None:
         line = self._lines.setdefault((step.key, step.stack), _StepLine())
         line.steps += step.times
         line.again += bool(step.again)
@@ -80,11 +84,12 @@ class StepWithoutGrad(Rule):
         if step.again or step.empty:
             line.last = step
         if step.given:
-            self._fed.add(step.key)
+            self._fed[step.key] = True
+            oldest_beyond(_LINES, self._fed)
 
-    def _judge(self, key: int, line: _StepLine) -> list[Finding]:
+    def _judge(self, line: _StepLine) -> list[Finding]:
         step = line.last
-        if step is None or key not in self._fed:
+        if step is None or step.key not in self._fed:
             return []
         mostly = line.again >= _ENOUGH and line.again >= _MOST * line.steps
         if mostly or line.longest >= _ROW:
@@ -93,7 +98,7 @@ class StepWithoutGrad(Rule):
             return self._empty(line, step)
         return []
 
-    def _again(self, line: _StepLine, step: Fed) -> list[Finding]:
+    def _again(self, line: _StepLine, step: Stepped) -> list[Finding]:
         return self.finding(
             step.stack,
             f"{line.again} of {line.steps} calls of `{step_call(step)}` use the gradients that the step before them has "
@@ -102,7 +107,7 @@ class StepWithoutGrad(Rule):
             ((step.again, "the step that had used them"),),
         )
 
-    def _empty(self, line: _StepLine, step: Fed) -> list[Finding]:
+    def _empty(self, line: _StepLine, step: Stepped) -> list[Finding]:
         return self.finding(
             step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` finds a gradient: another step has used the gradients, and "

@@ -20,7 +20,7 @@ import torch
 from gradtrace.model.events import Contribution, Use
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.identity import Identities, TensorId
-from gradtrace.watcher.graph.group_links import Group, Kinship
+from gradtrace.watcher.graph.group_links import Group, GroupLinks
 
 #: names given in one `Use`, and in one share
 _NAMES, _FEW = 6, 4
@@ -90,7 +90,7 @@ class Share:
 class CallRecord:
     """One backward call that accumulates, as long as shares of it are accounted for."""
 
-    __slots__ = ("hooked", "inputs", "kinship", "origin", "shares")
+    __slots__ = ("hooked", "inputs", "links", "origin", "shares")
 
     def __init__(self, origin: Contribution) -> None:
         self.origin = origin
@@ -101,7 +101,7 @@ class CallRecord:
         #: the user's code listens to gradients of this call: hooks, retain_grad
         self.hooked = False
         #: how the leaves of different owners are related in its graph
-        self.kinship: Kinship | None = None
+        self.links: GroupLinks | None = None
 
     @property
     def number(self) -> int:
@@ -343,23 +343,18 @@ class Book:
                 found.unknown = True
             elif not leaf.zeroed:
                 found.add(leaf, (id(grad), grad._version), key)
-        cleared = self._lost.pop(key, OrderedDict())
-        used = self.shares_used(cleared.values(), key)
-        found.lost = [one for number, one in cleared.items() if number not in found.new and number not in used]
+        for number, lost in self._lost.pop(key, {}).items():
+            if number not in found.new and key not in lost.share.call.users():
+                found.lost.append(lost)
         found.uses = self.use(tensors, stack)
         for call in found.new.values():
             for share in call.shares.values():
                 share.note(Act.USED, clock, key)
         return found
 
-    @staticmethod
-    def shares_used(lost: Iterable[Lost], key: TensorId) -> set[int]:
-        """Numbers of the calls of which the optimizer has used some share in the meantime."""
-        return {one.share.call.number for one in lost if key in one.share.call.users()}
-
     def lost_by(self, key: TensorId) -> list[Lost]:
         """The shares of an optimizer that were cleared unused since its last step."""
-        return [*self._lost[key].values()] if key in self._lost else []
+        return [*self._lost.get(key, {}).values()]
 
     def forgive(self, key: TensorId) -> None:
         """What was cleared since this optimizer's last step is not to be counted."""

@@ -200,10 +200,11 @@ class Session:
             keys = self._owners.get(number)
             if not keys:
                 return frozenset()
-            found = self._groups[number] = frozenset(key for key in keys if self._is_alive(key))
+            found = self._groups[number] = frozenset(key for key in keys if self.is_alive(key))
         return found
 
-    def _is_alive(self, optimizer: TensorId) -> bool:
+    def is_alive(self, optimizer: TensorId) -> bool:
+        """Whether the optimizer with this number still exists."""
         _, ref = self._optimizers.get(optimizer, ("", None))
         return ref is not None and ref() is not None
 

@@ -14,14 +14,14 @@ import torch
 from torch.amp import grad_scaler
 from torch.optim import Optimizer
 
-from gradtrace.model.events import Collected, Fed, Given, Unstepped
+from gradtrace.model.events import Collected, Given, Stepped, Unstepped
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.book import Act, CallRecord, Leaf, Lost
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import saved, walk
-from gradtrace.watcher.graph.group_links import Group, Kinship
+from gradtrace.watcher.graph.group_links import Group, GroupLinks
 from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.unreached import LOOKS, fingerprint
 
@@ -30,9 +30,11 @@ if TYPE_CHECKING:
 
 Tensor = torch.Tensor
 
+#: optimizers followed before those that are gone are dropped
+_ACCOUNTS = 256
 #: names given in one event
 _NAMES = 4
-#: calls of one line whose graph is looked at for kinship, and calls after which a gradient counts as collected for ever
+#: calls of one line whose graph is looked at for links, and calls after which a gradient counts as collected for ever
 _STUDIED, _COLLECTED = 2, 5
 _HOOKS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
 #: in the error of a GradScaler
@@ -64,7 +66,7 @@ class _Account:
     #: steps of all optimizers at its first gradient
     since: int = 0
     #: what was last reported of a step, the only call that had fed it, and how many steps like it came after it
-    fed: Fed | None = None
+    fed: Stepped | None = None
     source: CallRecord | None = None
     times: int = 0
 
@@ -81,7 +83,7 @@ class Accounts(Observer):
         super().__init__(session)
         self._births = births
         self._accounts: defaultdict[TensorId, _Account] = defaultdict(lambda: _Account(""))
-        self._studied: defaultdict[tuple[Any, ...], list[Kinship]] = defaultdict(list)
+        self._studied: defaultdict[tuple[Any, ...], list[GroupLinks]] = defaultdict(list)
         self._hooked = False
         #: the scales that GradScalers have made
         self._scales: set[TensorId] = set()
@@ -107,7 +109,7 @@ class Accounts(Observer):
         own.origin.scaled = bool(self._scales) and any(map(self._is_scaled, walk.roots_of(outputs)))
         groups = {self.session.owned_by(leaf) for leaf in call.leaves}
         if len(groups) > 1:
-            own.kinship = self._study((call.stack, call.root, frozenset(groups)), call)
+            own.links = self._study((call.stack, call.root, frozenset(groups)), call)
 
     def _is_scaled(self, root: Any) -> bool:
         """Whether it is the product of a loss with a scale."""
@@ -115,10 +117,10 @@ class Accounts(Observer):
             return False
         return any(self.session.ids.known(tensor) in self._scales for _, tensor in saved.tensors(root))
 
-    def _study(self, site: tuple[Any, ...], call: BackwardCall) -> Kinship:
+    def _study(self, site: tuple[Any, ...], call: BackwardCall) -> GroupLinks:
         known = self._studied[site]
         if len(known) < _STUDIED:
-            known.append(Kinship.of(call.nodes, self.session.owned_by, self.session.trail.find))
+            known.append(GroupLinks.of(call.nodes, self.session.owned_by, self.session.trail.find))
         return known[-1]
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
@@ -148,9 +150,17 @@ class Accounts(Observer):
         waiting.last = call
 
     def _account(self, key: TensorId) -> _Account:
+        if len(self._accounts) >= _ACCOUNTS and key not in self._accounts:
+            self._close_dead()
         account = self._accounts[key]
         account.name = account.name or self.session.optimizer_name(key)
         return account
+
+    def _close_dead(self) -> None:
+        """Drops the optimizers that are gone and of which all is reported."""
+        gone = [key for key, one in self._accounts.items() if one.steps and not self.session.is_alive(key)]
+        for key in gone:
+            self._tell_times(self._accounts.pop(key))
 
     # steps
 
@@ -170,7 +180,7 @@ class Accounts(Observer):
         else:
             self._tell_times(account)
             account.source = single
-            account.fed = Fed(
+            account.fed = Stepped(
                 optimizer=account.name,
                 key=key,
                 stack=stack,
@@ -198,7 +208,7 @@ class Accounts(Observer):
             lost = tuple(self._lost(one, key) for one in self.session.book.lost_by(key))
             if lost:
                 name = self.session.optimizer_name(key)
-                self.session.emit(Fed(name, key, stack, (), lost, empty=True, error=text))
+                self.session.emit(Stepped(name, key, stack, (), lost, empty=True, error=text))
 
     def after_unseen_step(self, optimizer: Optimizer) -> None:
         key = self.session.ids.of(optimizer)
@@ -218,7 +228,7 @@ class Accounts(Observer):
         others = [owners for owners in call.shares if owners and all(map(owners.isdisjoint, mine))]
         foreign = frozenset(chain.from_iterable(others))
         names, count = _names(call, mine)
-        kin = call.kinship
+        kin = call.links
         return Given(
             call=call.number,
             stack=call.stack,
@@ -268,10 +278,10 @@ class Accounts(Observer):
                 kept[leaf.shares[-1].call.number].append(leaf)
         for leaves in kept.values():
             call = leaves[0].shares[-1].call
-            users = [key for key in call.users() if self._accounts[key].steps]
+            users = [key for key in call.users() if key in self._accounts and self._accounts[key].steps]
             if users and not call.had(Act.READ):
                 count = max(leaf.count for leaf in leaves)
-                twin = call.kinship is not None and call.kinship.twin(_NO_OWNER)
+                twin = call.links is not None and call.links.twin(_NO_OWNER)
                 written = any(leaf.written for leaf in leaves)
                 account = self._accounts[users[0]]
                 self.session.emit(Collected(stray(call), count, twin, written, account.name, account.stack))
@@ -280,7 +290,7 @@ class Accounts(Observer):
 def stray(call: CallRecord) -> Given:
     """What a call gave to parameters that no optimizer holds."""
     names, count = _names(call, [_NO_OWNER])
-    entry = call.kinship.entry([_NO_OWNER]) if call.kinship is not None else ()
+    entry = call.links.entry([_NO_OWNER]) if call.links is not None else ()
     return Given(call.number, call.stack, call.origin.root, names, count, entry=entry)
 
 

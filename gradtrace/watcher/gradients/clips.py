@@ -152,6 +152,6 @@ def _given(leaves: list[Leaf]) -> tuple[Given, int]:
     """The gradients of no optimizer's leaves among the clipped ones, with how many calls they sum at most."""
     most = max(leaves, key=lambda leaf: leaf.count)
     call = most.shares[-1].call
-    entry = call.kinship.entry([most.owners]) if call.kinship is not None else ()
+    entry = call.links.entry([most.owners]) if call.links is not None else ()
     names = tuple(leaf.name for leaf in leaves[:_NAMES])
     return Given(call.number, call.stack, call.origin.root, names, len(leaves), entry=entry), most.count

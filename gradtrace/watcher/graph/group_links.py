@@ -16,7 +16,7 @@ Group = frozenset[int]
 _SAME = VIEWS | {"ToCopyBackward0", "CloneBackward0"}
 
 
-class Kinship:
+class GroupLinks:
     """Plain values only: it outlives the graph."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Kinship:
         self._shapes: dict[Group, Counter[tuple[int, ...]]] = {}
 
     @classmethod
-    def of(cls, nodes: Sequence[Any], group_of: Callable[[Any], Group], find: Callable[[int], Stack]) -> Kinship:
+    def of(cls, nodes: Sequence[Any], group_of: Callable[[Any], Group], find: Callable[[int], Stack]) -> GroupLinks:
         """`group_of` gives the owners of a leaf, `find` tells where the node of a number was made."""
         made = cls()
         below: dict[Any, frozenset[Group]] = {}

@@ -29,7 +29,7 @@ class _Source(NamedTuple):
 _NOTHING = _Source()
 
 
-def yardsticks(
+def comparison_networks(
     nodes: Sequence[Any], candidates: frozenset[TensorId], trained: frozenset[TensorId], ids: Identities
 ) -> frozenset[TensorId]:
     """Those of the candidates whose network runs on data alone, and whose result meets trained ones in a

@@ -21,7 +21,7 @@ from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import walk
 from gradtrace.watcher.parameters.births import Birth, Births, Made
-from gradtrace.watcher.parameters.reference_networks import yardsticks
+from gradtrace.watcher.parameters.reference_networks import comparison_networks
 from gradtrace.watcher.parameters.unreached import LOOKS, Reach, fingerprint
 
 Tensor = torch.Tensor
@@ -148,7 +148,9 @@ class Unowned(Observer):
         if self._studies_left and any(self.session.ids.of(leaf) not in self._candidates for leaf in free):
             self._studies_left -= 1
             ids = self.session.ids
-            self._measuring |= yardsticks(call.nodes, frozenset(map(ids.of, free)), frozenset(map(ids.of, owned)), ids)
+            self._measuring |= comparison_networks(
+                call.nodes, frozenset(map(ids.of, free)), frozenset(map(ids.of, owned)), ids
+            )
         for leaf in free:
             candidate = None if self._passes(leaf, call, keys) else self._candidate(leaf, call)
             if candidate is None:

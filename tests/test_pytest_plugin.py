@@ -114,7 +114,7 @@ def test_tests_with_findings_fail(run: Run) -> None:
             "*_ test_stale _*",
             "error[[]stale-grad]: *",
             "  --> test_it.py:11:9 in train (3 times)",
-            "help: put `optimizer.zero_grad()` before this backward call",
+            "help: call `optimizer.zero_grad()` before this backward call",
         ]
     )
     # where the test fails by itself, what was found stands below its traceback

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard
 
@@ -116,7 +116,7 @@ class StaleGrad(Rule):
     def _held_back(self, step: Step, use: Use, found: list[Finding]) -> list[Finding]:
         """Calls of one place may be summed on purpose: the end of the run shows which step is one too many."""
         calls = {one.stack for one in use.contributions}
-        if not step.optimizer or step.evaluations or not use.used or len(calls) > 1:
+        if not step.optimizer or step.evaluations or not use.used or len(calls) > 1 or not _has_rival(step.stack):
             return found
         pending = self._places[step.key].pending
         key = step.stack, use.contributions[-1].stack
@@ -169,14 +169,15 @@ class StaleGrad(Rule):
         each_time = use.used_stack == step.stack
         return self.finding(
             (last[0]._replace(line=uncalled),) if uncalled else last,
-            f"{who} uses a sum of {len(use.contributions)} backward calls in the gradient of {_names(use)}, of which "
-            f"{use.used} had been used by an earlier {before}: nothing cleared it in between",
-            "call it: zero_grad() with parentheses" if uncalled else _clearing(step, use, name, len(fresh)),
+            f"{who} applies the gradient of {_names(use)} from {len(use.contributions)} backward calls; the first "
+            f"{'was' if use.used == 1 else f'{use.used} were'} already applied by an earlier {before}, and nothing "
+            f"cleared {'it' if use.used == 1 else 'them'} in between",
+            "call it: zero_grad() with parentheses" if uncalled else _clearing(step, use, name, fresh),
             (
-                (use.used_stack, "used here, each time" if each_time else "the step that used it already"),
+                (use.used_stack, "applied here, each time" if each_time else "the step that applied it already"),
                 *((one.stack, f"{_root(one)} was added before that") for one in stale[-2:]),
                 *((one.stack, f"{_root(one)} was added since") for one in fresh[-3:]),
-                (step.stack, "this step uses the sum"),
+                (step.stack, "this step applies the sum"),
             ),
         )
 
@@ -253,6 +254,12 @@ class StaleGrad(Rule):
         )
 
 
+def _has_rival(step: Stack) -> bool:
+    """Whether the file makes a step of what has this optimizer's name on another line as well."""
+    name = receiver(step)
+    return bool(name) and len(questions.lines_calling(step[0].path, name.rpartition(".")[2], "step")) > 1
+
+
 def _names(use: Use) -> str:
     shown = ", ".join(f"`{name}`" for name in use.leaves[:2])
     return shown if use.count <= 2 else f"{shown} and {use.count - 2} more"
@@ -262,11 +269,15 @@ def _root(one: Contribution) -> str:
     return expression(one.stack, one.root)
 
 
-def _clearing(step: Step, use: Use, name: str, fresh: int) -> str:
-    where = "before this backward call" if fresh == 1 else "after the step"
+def _clearing(step: Step, use: Use, name: str, fresh: Sequence[Contribution]) -> str:
+    """Where to clear, in the user's words."""
+    what = f"call `{name}.zero_grad()`" if name else f"put `{use.leaves[0]}.grad = None` or call zero_grad()"
     if step.evaluations:
-        where = "at the start of the closure"
-    return f"put {f'`{name}.zero_grad()`' if name else f'`{use.leaves[0]}.grad = None` or zero_grad()'} {where}"
+        return f"{what} at the start of the closure"
+    if len(fresh) > 1:
+        return f"{what} after the step"
+    root = fresh[0].root
+    return f"{what} before {f'`{root}.backward()`' if root.isidentifier() else 'this backward call'}"
 
 
 def _inside_loop_of(step: Stack, call: Stack) -> bool:

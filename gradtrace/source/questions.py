@@ -61,6 +61,20 @@ def root_of(site: Site) -> str:
     return ast.unparse(asked[0]) if asked else ""
 
 
+@texts.cached(256)
+def lines_calling(path: str, name: str, method: str) -> frozenset[int]:
+    """The lines of a file that call `method` of `name`, or of an attribute of that name: `opt.step()`, `self.opt.step()`."""
+    index = index_of(path)
+    found = set()
+    for node in index.parent if index else ():
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
+            owner = ast.unparse(node.func.value)
+            given = [ast.unparse(one) for one in node.args[:1]]
+            if name in [text.rpartition(".")[2] for text in (owner, *given)]:
+                found.add(node.lineno)
+    return frozenset(found)
+
+
 @texts.cached(4096)  # asked for at every node of a graph
 def assigned(site: Site) -> tuple[str, ...]:
     """What the statement at `site` assigns to: `("pred", "state")`, `("self.memory",)`."""

@@ -1088,8 +1088,8 @@ def test_the_name_of_a_dead_tensor_dies_with_it(check: Callable[[str], Any]) -> 
 def test_how_many_calls_were_summed_and_how_many_of_them_were_stale() -> None:
     (finding,) = found(step(calls=3, used=2))
     assert (finding.site.line, finding.level) == (8, Level.ERROR)
-    assert "a sum of 3 backward calls" in finding.message
-    assert "of which 2 had been used" in finding.message
+    assert "from 3 backward calls" in finding.message
+    assert "the first 2 were already applied" in finding.message
 
 
 def test_fresh_gradients_are_fine() -> None:
@@ -1102,7 +1102,7 @@ def test_a_second_step_on_the_same_gradient_is_fine() -> None:
 
 def test_an_update_by_hand() -> None:
     (finding,) = found(step(calls=2, used=1, optimizer=""))
-    assert finding.message.startswith("the update by hand uses")
+    assert finding.message.startswith("the update by hand applies")
     assert "`model.weight.grad = None`" in finding.help
 
 

@@ -151,6 +151,7 @@ class Leaf:
         "updated",
         "used",
         "used_stack",
+        "wasted",
         "written",
         "zeroed",
     )
@@ -171,6 +172,8 @@ class Leaf:
         self.seen: tuple[int, int] | None = None
         #: set to zero since the last call
         self.zeroed = False
+        #: cleared since the last call, before a step had used all of it
+        self.wasted = False
         #: the user's code has read .grad since it was last cleared, and since the last backward call
         self.read = False
         self.grad_read = False
@@ -186,10 +189,16 @@ class Leaf:
 
     @property
     def fresh(self) -> bool:
-        """No step has used some of it."""
+        """The optimizers that hold it have not used all of it."""
         return any(not share.used for share in self.shares)
 
+    @property
+    def unused(self) -> bool:
+        """No step or update by hand has used all of it."""
+        return self.used < len(self.shares)
+
     def empty(self) -> None:
+        self.wasted |= self.unused
         self.shares = ()
         self.count = 0
         self.used = 0
@@ -221,12 +230,17 @@ class StepUse:
     old: bool = False
     stale: bool = False
     unknown: bool = False
+    #: the history of the last leaf, which most others share, and whether it holds something new
+    _last: History = ()
+    _is_new: bool = False
 
     def add(self, leaf: Leaf, now: tuple[int, int], key: TensorId) -> None:
-        unused = [share for share in leaf.shares if not share.used_by(key)]
-        self.new.update((share.call.number, share.call) for share in unused)
-        self.stale |= 0 < len(unused) < len(leaf.shares)
-        if not unused:
+        if leaf.shares is not self._last:
+            unused = [share for share in leaf.shares if not share.used_by(key)]
+            self.new.update((share.call.number, share.call) for share in unused)
+            self.stale |= 0 < len(unused) < len(leaf.shares)
+            self._last, self._is_new = leaf.shares, bool(unused)
+        if not self._is_new:
             known = bool(leaf.shares) and now == leaf.seen
             self.old |= known
             self.unknown |= not known
@@ -291,7 +305,7 @@ class Book:
             leaf.owners = self._owners_of(tensor)
             leaf.seen = now
             leaf.fed = True
-            leaf.zeroed = leaf.grad_read = False
+            leaf.zeroed = leaf.grad_read = leaf.wasted = False
             leaf.count += 1
             share = call.inputs
             if leaf.owners or isinstance(tensor, torch.nn.Parameter):

@@ -21,6 +21,7 @@ from gradtrace.model.site import Stack
 from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import NN_FUNCTIONS, VARIABLE_FUNCTIONS, node_number
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import sample, saved
@@ -93,9 +94,9 @@ class _Reading(NamedTuple):
 class HiddenWrites(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._aliases: dict[int, _Alias] = {}
+        self._aliases: dict[TensorId, _Alias] = {}
         #: values of aliases and of their owners when they were last at hand, by identity
-        self._values: OrderedDict[int, Tensor] = OrderedDict()
+        self._values: OrderedDict[TensorId, Tensor] = OrderedDict()
         self._writes: deque[_Write] = deque(maxlen=_WRITES)
         self._readings: deque[_Reading] = deque(maxlen=_READINGS)
         #: memory handed out by `.numpy()`
@@ -118,8 +119,9 @@ class HiddenWrites(Observer):
         if len(self._aliases) >= _ALIASES:
             self._aliases = {key: value for key, value in self._aliases.items() if value.tensor() is not None}
         if len(self._aliases) < 4 * _ALIASES:
-            self._aliases[id(alias)] = _Alias(weakref.ref(alias), id(owner))
-            self._learn(sample.take(alias), id(alias), id(owner))
+            number, of_owner = self.session.ids.of(alias), self.session.ids.of(owner)
+            self._aliases[number] = _Alias(weakref.ref(alias), of_owner)
+            self._learn(sample.take(alias), number, of_owner)
 
     def _learn(self, values: Tensor, *keys: int) -> None:
         for key in keys:
@@ -131,8 +133,8 @@ class HiddenWrites(Observer):
     def _alias(self, tensor: Tensor) -> tuple[Tensor, _Alias] | None:
         """The alias that a tensor is, or is a view of."""
         for one in (tensor, tensor._base):
-            known = self._aliases.get(id(one))
-            if one is not None and known is not None and known.tensor() is one:
+            known = self._aliases.get(self.session.ids.known(one))
+            if one is not None and known is not None:
                 return one, known
         return None
 
@@ -143,16 +145,16 @@ class HiddenWrites(Observer):
             return False
         alias, known = found
         written = _part(tensor, call)
-        self._record(alias, written, (id(alias), known.owner), call.after, stack, known.tensor)
+        self._record(alias, written, (self.session.ids.of(alias), known.owner), call.after, stack, known.tensor)
         return True
 
     def _set_data(self, call: TorchCall) -> None:
         owner, given = call.args[:2]
-        known = self._aliases.get(id(given))
-        same = known is not None and known.owner == id(owner) and known.tensor() is given
+        known = self._aliases.get(self.session.ids.known(given))
+        same = known is not None and known.owner == self.session.ids.known(owner)
         # `w.data -= x` writes first and then sets what is there already
         if not same and saved.memory(owner):
-            self._record(owner, owner, (id(owner),), call.after, self.session.frames.stack(call.frame))
+            self._record(owner, owner, (self.session.ids.of(owner),), call.after, self.session.frames.stack(call.frame))
 
     def _record(
         self,
@@ -225,8 +227,8 @@ class HiddenWrites(Observer):
                 self._tell("numpy", (), 0, (node, name, tensor), call, frame)
                 break
         if seen and not call.retain:
-            done = {id(of_node[node_number(node)]) for node in seen}
-            self._readings = deque((one for one in self._readings if id(one) not in done), maxlen=_READINGS)
+            done = {of_node[node_number(node)].before for node in seen}
+            self._readings = deque((one for one in self._readings if one.before not in done), maxlen=_READINGS)
 
     def _tell(
         self,

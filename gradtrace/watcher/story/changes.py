@@ -229,7 +229,7 @@ class Changes:
     def _is_unused(self, tensor: Tensor) -> bool:
         """Whether a gradient that was just cleared had something in it that no step has used."""
         leaf = self._book.known(tensor)
-        return leaf is not None and leaf.used < len(leaf.shares)
+        return leaf is not None and (leaf.wasted or leaf.unused)
 
 
 def _change(before: _Known, now: _Known, asked: bool) -> str:

@@ -69,6 +69,10 @@ class Share:
         if not any(fate.act is act and fate.by == by for fate in self.fates):
             self.fates.append(Fate(act, clock, by))
 
+    def use(self, optimizers: Iterable[TensorId], clock: int) -> None:
+        for optimizer in optimizers:
+            self.note(Act.USED, clock, optimizer)
+
     def had(self, act: Act) -> bool:
         return any(fate.act is act for fate in self.fates)
 
@@ -363,7 +367,7 @@ class Book:
         found.uses = self.use(tensors, stack)
         for call in found.new.values():
             for share in call.shares.values():
-                share.note(Act.USED, clock, key)
+                share.use([key], clock)
         return found
 
     def lost_by(self, key: TensorId) -> list[Lost]:
@@ -390,11 +394,15 @@ class Book:
             if len(cleared) > _LOST:
                 cleared.popitem(last=False)
 
-    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Of these gradients it is not known any more what they are made of."""
+    def step_unseen(self, tensors: Iterable[torch.Tensor], clock: int) -> None:
+        """A step was made where it could not be seen: it used these gradients, of which nothing more is known."""
         for tensor in tensors:
-            if leaf := self.known(tensor):
-                leaf.empty()
+            leaf = self.known(tensor)
+            if leaf is None:
+                continue
+            for share in leaf.shares:
+                share.use(leaf.owners, clock)
+            leaf.empty()
 
     def replaced(self, tensor: torch.Tensor, value: torch.Tensor | None) -> None:
         """Another gradient, or none, was put in place. One that is made later may come to lie at the old one's address:

@@ -81,7 +81,7 @@ class Steps:
             if before.get(self._session.ids.of(optimizer), []) != now[self._session.ids.of(optimizer)]:
                 self._session.steps += 1
                 self._session.stepped(self._session.ids.of(optimizer))
-                self._session.book.forget(parameters(optimizer))
+                self._session.book.step_unseen(parameters(optimizer), self._session.backward_calls)
                 self._session.tell(self.told_unseen, optimizer)
 
     def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:

@@ -175,8 +175,7 @@ class Acts(Observer):
         stack = self.session.frames.stack(frame) if lost or leaf.clip is not None else ()
         if running:  # an optimizer that clears gradients in its step has used them
             for share in leaf.shares:
-                for key in leaf.owners:
-                    share.note(Act.USED, self.session.backward_calls, key)
+                share.use(leaf.owners, self.session.backward_calls)
             self._clips.used(leaf)
         self._clips.cleared(leaf, stack)
         book.clear(leaf, stack)

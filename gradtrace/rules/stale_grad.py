@@ -26,11 +26,11 @@ import ast
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias, TypeGuard, TypeVar
 
 from gradtrace.model.events import Contribution, End, Event, FrozenMoved, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Stack
+from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import expression, names_of, receiver, shared_depth
 from gradtrace.source import questions, syntax
@@ -44,6 +44,7 @@ _ENOUGH = 2
 
 #: the step and the backward call that it uses again
 _Pair: TypeAlias = tuple[Stack, Stack]
+_K = TypeVar("_K")
 
 
 @dataclass(slots=True)
@@ -58,8 +59,16 @@ class _OptimizerSteps:
     goes_on: Counter[Stack] = field(default_factory=Counter)
     #: findings that hold unless another step makes them look different
     pending: dict[_Pair, Finding] = field(default_factory=dict)
+    #: whether the last step summed calls made in evaluation and in training; whether two in a row did, as where the two
+    #: are summed on purpose; and what holds if they are not
+    mixed: bool = False
+    in_a_row: bool = False
+    leftovers: dict[Site, Finding] = field(default_factory=dict)
 
     def count(self, step: Step, use: Use) -> None:
+        mixed = len({one.evaluating for one in use.contributions}) > 1
+        self.in_a_row |= mixed and self.mixed
+        self.mixed = mixed
         first = use.contributions[0].call
         if self.last:
             (self.goes_on if first == self.first else self.ends)[self.last] += 1
@@ -104,28 +113,35 @@ class StaleGrad(Rule):
     def _judge(self, event: Step) -> list[Finding]:
         sums = [use for use in event.uses if len(use.contributions) > 1]
         for use in sorted(sums, key=lambda use: -use.count):
-            found = (
-                self._left_by_evaluation(event, use)
-                or self._from_before_the_loop(event, use)
-                or self._used_before(event, use)
-            )
+            found = self._from_before_the_loop(event, use)
+            left = self._left_by_evaluation(event, use)
+            if left and (found or not event.optimizer):
+                return left
+            if left:
+                return self._keep(self._places[event.key].leftovers, left[0].site, left)
+            found = found or self._used_before(event, use)
             if found:
                 return self._held_back(event, use, found)
         return self._uneven_windows(event)
+
+    @staticmethod
+    def _keep(pending: dict[_K, Finding], key: _K, found: list[Finding]) -> list[Finding]:
+        """Puts a finding off until the end of the run."""
+        known = pending.get(key)
+        pending[key] = replace(known, occurrences=known.occurrences + 1) if known else found[0]
+        return []
 
     def _held_back(self, step: Step, use: Use, found: list[Finding]) -> list[Finding]:
         """Calls of one place may be summed on purpose: the end of the run shows which step is one too many."""
         calls = {one.stack for one in use.contributions}
         if not step.optimizer or step.evaluations or not use.used or len(calls) > 1 or not _has_rival(step.stack):
             return found
-        pending = self._places[step.key].pending
-        key = step.stack, use.contributions[-1].stack
-        known = pending.get(key)
-        pending[key] = replace(known, occurrences=known.occurrences + 1) if known else found[0]
-        return []
+        return self._keep(self._places[step.key].pending, (step.stack, use.contributions[-1].stack), found)
 
     def _finish(self, places: _OptimizerSteps) -> Iterable[Finding]:
         """What is found of an optimizer when no more of its steps come."""
+        if not places.in_a_row:
+            yield from places.leftovers.values()
         for (step, calls), finding in places.pending.items():
             whole = places.whole_sum(step)
             if whole:

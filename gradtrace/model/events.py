@@ -580,8 +580,9 @@ class Stepped:
     stale: bool = False
     #: its leaves hold no other gradients than those that it used in its last step, made there
     again: Stack = ()
-    #: no leaf of it has a gradient
+    #: no leaf of it has a gradient; and none of them requires grad
     empty: bool = False
+    frozen: bool = False
     #: backward calls since its last step
     calls: int = 0
     #: how many steps in a row this tells of: those that are fed alike are told of once more when that ends

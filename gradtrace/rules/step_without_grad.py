@@ -17,8 +17,8 @@ Good
         loss_fn(model(x), y).backward()
         optimizer.step()
 
-A single step without gradients, as schedulers are warmed up with, is not reported, nor are optimizers that rest in some
-phases.
+Steps of an optimizer whose parameters are all frozen are reported as well. A single step without gradients, as schedulers
+are warmed up with, is not, nor are optimizers that rest in some phases.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ class _StepLine:
     steps: int = 0
     again: int = 0
     empty: int = 0
+    #: of these: how many had backward calls before them, while no parameter required grad
+    frozen: int = 0
     #: of the steps that used their gradients again: how many in a row, now and at most
     row: int = 0
     longest: int = 0
@@ -81,6 +83,7 @@ class StepWithoutGrad(Rule):
         line.longest = max(line.longest, line.row)
         # what was cleared before the step is another fault; without any backward call a schedule may be tried out
         line.empty += step.empty and not step.lost
+        line.frozen += step.empty and step.frozen and step.calls > 0
         if step.again or step.empty:
             line.last = step
         if step.given:
@@ -89,7 +92,11 @@ class StepWithoutGrad(Rule):
 
     def _judge(self, line: _StepLine) -> list[Finding]:
         step = line.last
-        if step is None or step.key not in self._fed:
+        if step is None:
+            return []
+        if line.frozen >= _ENOUGH and line.frozen == line.steps and not self._fed:
+            return self._frozen(line, step)
+        if step.key not in self._fed:
             return []
         mostly = line.again >= _ENOUGH and line.again >= _MOST * line.steps
         if mostly or line.longest >= _ROW:
@@ -105,6 +112,14 @@ class StepWithoutGrad(Rule):
             f"used already: no backward call added to them in between{_late(line)}",
             "make one step for each backward call, and clear the gradients after it",
             ((step.again, "the step that had used them"),),
+        )
+
+    def _frozen(self, line: _StepLine, step: Stepped) -> list[Finding]:
+        return self.finding(
+            step.stack,
+            f"none of {line.steps} calls of `{step_call(step)}` changes anything: no parameter that this "
+            f"`{step.optimizer}` holds requires grad",
+            "pass the parameters that are to be trained to the optimizer, or set requires_grad=True on the ones it holds",
         )
 
     def _empty(self, line: _StepLine, step: Stepped) -> list[Finding]:

@@ -70,6 +70,15 @@ BAD = {
                 F.mse_loss(model(x), y).backward()
             opt.step()  # fault
         """,
+    "all_of_the_optimizer_is_frozen": """
+        opt = torch.optim.Adam(model[2].parameters())
+        for index, layer in enumerate(model):
+            layer.requires_grad_(index == 0)
+        for x, y in data:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()  # fault
+        """,
 }
 
 GOOD = {
@@ -160,6 +169,15 @@ GOOD = {
             F.mse_loss(model(x), y).backward()
             for _ in range(1 + (i % 3 == 0)):
                 opt.step()
+        """,
+    "a_frozen_part_has_an_optimizer_of_its_own": """
+        body, head = torch.optim.Adam(model[0].parameters()), torch.optim.Adam(model[2].parameters())
+        model[0].requires_grad_(False)
+        for x, y in data:
+            head.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            body.step()
+            head.step()
         """,
 }
 

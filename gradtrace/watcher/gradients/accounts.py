@@ -20,6 +20,7 @@ from gradtrace.watcher.core.book import Act, CallRecord, Leaf, Lost
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import saved, walk
 from gradtrace.watcher.graph.group_links import Group, GroupLinks
 from gradtrace.watcher.parameters.births import Births
@@ -189,6 +190,7 @@ class Accounts(Observer):
                 stale=found.stale,
                 again=account.stack if found.old and not new and not found.unknown else (),
                 empty=not (found.old or new or found.unknown),
+                frozen=not any(one.requires_grad for one in parameters(optimizer)),
                 calls=calls,
             )
             self.session.emit(account.fed)

@@ -111,7 +111,7 @@ class TestGraphs:
             return node._replace(kind=CONSTANT) if node.name == "encoder.first.weight" else node
 
         assert told(encoder(2), changed(encoder(2), frozen)) == [
-            ("~", "encoder.first", "TBackward0: input 0 encoder.first.weight needs no gradient now"),
+            ("~", "encoder.first", "TBackward0: input 0 encoder.first.weight no longer requires grad"),
             ("-", "encoder.first", "leaf encoder.first.weight  [2, 3]: no gradient reaches it"),
         ]
 

@@ -172,23 +172,26 @@ class _Pair:
                 yield _told("~", new, f"{new.op}: input {number} {text}", self._after)
 
     def _rewired(self, was: Edge | None, now: Edge | None) -> str:
-        old = self._old.by_id[was.source] if was is not None else None
-        new = self._new.by_id[now.source] if now is not None else None
-        if new is not None and new.kind is Kind.CUT and (old is None or old.kind is not Kind.CUT):
-            return f"is cut by {new.op}"
-        if old is not None and old.kind is Kind.CUT and (new is None or new.kind is not Kind.CUT):
-            return f"is no longer cut by {old.op}"
+        old = None if was is None else self._old.by_id[was.source]
+        new = None if now is None else self._new.by_id[now.source]
+        cut = _cut(old, new)
+        if cut:
+            return cut
         if old is None or new is None or was is None or now is None:
             return ""  # of constants not every one is known
-        if old.kind is not new.kind and {old.kind, new.kind} <= {Kind.LEAF, Kind.CONSTANT}:
-            return f"{_name(new)} needs {'a' if new.kind is Kind.LEAF else 'no'} gradient now"
-        if old.kind is Kind.OP and new.kind is Kind.OP:
+        kinds = {old.kind, new.kind}
+        if kinds == {Kind.LEAF, Kind.CONSTANT}:
+            return f"{_name(new)} {'requires' if new.kind is Kind.LEAF else 'no longer requires'} grad"
+        if kinds == {Kind.OP}:
             moved = old.id in self._match and new.id in self._match.values()
-            same = self._match.get(old.id) == new.id and was.output == now.output
-            return f"reads {_name(new)} instead of {_name(old)}" if moved and not same else ""
-        if old.kind is Kind.LEAF and new.kind is Kind.LEAF:
-            return f"reads {_name(new)} instead of {_name(old)}" if old.name != new.name else ""
-        return "" if Kind.CONSTANT in (old.kind, new.kind) and Kind.OP not in (old.kind, new.kind) else _other(old, new)
+            differs = self._match.get(old.id) != new.id or was.output != now.output
+        elif kinds == {Kind.LEAF}:
+            moved, differs = True, old.name != new.name
+        elif Kind.CONSTANT in kinds and Kind.OP not in kinds:
+            return ""
+        else:
+            return _other(old, new)
+        return f"reads {_name(new)} instead of {_name(old)}" if moved and differs else ""
 
     def _leaves(self) -> Iterator[Change]:
         old, new = _named(self._old), _named(self._new)
@@ -255,6 +258,17 @@ def _shape(fact: TensorFact) -> str:
 
 def _name(node: Node) -> str:
     return node.name or node.op or f"a {node.kind.value}"
+
+
+def _cut(old: Node | None, new: Node | None) -> str:
+    """What became of a cut between two inputs; empty where none came or went."""
+    was = old is not None and old.kind is Kind.CUT
+    now = new is not None and new.kind is Kind.CUT
+    if new is not None and now and not was:
+        return f"is cut by {new.op}"
+    if old is not None and was and not now:
+        return f"is no longer cut by {old.op}"
+    return ""
 
 
 def _other(old: Node, new: Node) -> str:

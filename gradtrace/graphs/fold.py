@@ -65,14 +65,17 @@ def _closed(parts: Parts, depth: int, open: Collection[str]) -> Iterator[Closed]
     waiting = [(parts.root, depth, "")]
     while waiting:
         part, left, around = waiting.pop()
-        around = part.call.path if part.call is not None else around
-        left = ALL if part.call is not None and part.call.path in open else left
+        if part.call is not None:
+            around = part.call.path
+            left = ALL if around in open else left
         for run in parts.runs(part):
-            last = run.iterations[-1]
-            closed = left <= 0 and not any(id(one) in parts.apart for one in last)
-            if iterations := run.iterations if closed else run.iterations[:-1]:
-                yield from shut(parts, iterations, around, frozenset() if closed else frozenset(parts.members([last])))
-            for one in [] if closed else last:
+            *earlier, last = run.iterations
+            if left <= 0 and not any(id(one) in parts.apart for one in last):
+                yield from shut(parts, run.iterations, around, frozenset())
+                continue
+            if earlier:
+                yield from shut(parts, earlier, around, frozenset(parts.members([last])))
+            for one in last:
                 if parts.is_layer(one) and left < ALL // 2 and id(one) not in parts.apart:
                     yield from shut(parts, [[one]], around)
                 elif isinstance(one, Part):
@@ -80,6 +83,16 @@ def _closed(parts: Parts, depth: int, open: Collection[str]) -> Iterator[Closed]
 
 
 # --- the folded graph ------------------------------------------------------------------------------------------------
+
+
+def _users_of_ends(graph: Graph) -> dict[int, list[int]]:
+    """The operations that use each leaf and constant, once for each edge."""
+    ends = [node.id for node in graph.nodes if node.kind in (Kind.LEAF, Kind.CONSTANT)]
+    users: dict[int, list[int]] = {end: [] for end in ends}
+    for edge in graph.edges:
+        if edge.source in users:
+            users[edge.source].append(edge.user)
+    return users
 
 
 class _Drawn:
@@ -91,22 +104,22 @@ class _Drawn:
         #: what a node is drawn as: itself, or the box it is in
         self._drawn = {node.id: node.id for node in graph.nodes}
         self._drawn |= {member: box for box, one in self._closed.items() for member in one.members}
-        self._ends = {node.id for node in graph.nodes if node.kind in (Kind.LEAF, Kind.CONSTANT)}
-        self._users: dict[int, list[int]] = {end: [] for end in self._ends}
-        for edge in graph.edges:
-            if edge.source in self._users:
-                self._users[edge.source].append(edge.user)
+        self._users = _users_of_ends(graph)
         self._saved: Counter[int] = Counter()
         for node, size in memory.shares(graph):
             self._saved[self._drawn[node.id]] += size
         #: edges that need not be drawn, as pairs of user and source, and leaves and constants that have no others
-        self._passed = {(edge.user, edge.source) for end in self._ends for edge in self._left_out(end)}
-        self._hidden = {
-            end for end in self._ends if all((user, end) in self._passed for user in self._users[end] or [end])
-        }
+        self._passed: set[tuple[int, int]] = set()
+        self._hidden: set[int] = set()
+        for end, users in self._users.items():
+            left_out = {(edge.user, end) for edge in self._left_out(end)}
+            self._passed |= left_out
+            if users and len(left_out) == len(set(users)):
+                self._hidden.add(end)
         #: the hidden ones by the operation that reads them, in input order
         self._inside: dict[int, list[int]] = {}
-        for edge in sorted((one for one in graph.edges if one.source in self._hidden), key=attrgetter("user", "input")):
+        hidden = [edge for edge in graph.edges if edge.source in self._hidden]
+        for edge in sorted(hidden, key=attrgetter("user", "input")):
             self._inside.setdefault(edge.user, []).append(edge.source)
 
     def graph(self) -> Graph:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gradtrace.graphs import memory
 from gradtrace.graphs.boxes import Closed, box, shut
 from gradtrace.graphs.fold import ALL
-from gradtrace.graphs.parts import Part, Parts
+from gradtrace.graphs.parts import Part, Parts, Run
 from gradtrace.model.graph import Graph, Kind, Node
 
 
@@ -37,71 +37,93 @@ class Outline:
 
 def outline(graph: Graph, depth: int = ALL, open: Collection[str] = ()) -> Outline:
     """All blocks of a graph; `depth` levels of them are open, and so are the modules named in `open`."""
-    blocks, block_of = _blocks(Parts(graph, open), depth, open)
-    inside = {block.number: block.inside for block in blocks}
+    found = _Blocks(Parts(graph, open), depth, open)
+    inside = {block.number: block.inside for block in found.blocks}
+    _place_ends(graph, found.block_of, inside)
+    ends = _ends(graph, found.block_of, inside)
+    owned = memory.owned(graph)
+    boxes = []
+    for one in found.blocks:
+        members = one.closed.members
+        saved = sum(owned.get(member, 0) for member in members)
+        boxes.append(box(graph, one.closed, one.number, ends[one.number], [(members[-1], 0)], saved))
+    return Outline(found.blocks, boxes, found.block_of)
+
+
+def _place_ends(graph: Graph, block_of: dict[int, int], inside: Mapping[int, int]) -> None:
+    """Puts what is no operation where all its users are."""
     users: dict[int, list[int]] = {}
     for edge in graph.edges:
         users.setdefault(edge.source, []).append(edge.user)
     for node in reversed(graph.nodes):  # a constant behind a cut after the cut
         if node.kind is not Kind.OP:
-            found = [block_of.get(user, 0) for user in users.get(node.id, ())] or [0]
-            block_of[node.id] = _common(found, inside)
-    ends: dict[int, dict[int, None]] = {block.number: {} for block in blocks}
+            found = [block_of.get(user, 0) for user in users.get(node.id, ())]
+            block_of[node.id] = _common(found or [0], inside)
+
+
+def _ends(graph: Graph, block_of: Mapping[int, int], inside: Mapping[int, int]) -> dict[int, dict[int, None]]:
+    """The leaves and constants that are used inside of each block, in order."""
+    ends: dict[int, dict[int, None]] = {number: {} for number in inside}
     for edge in graph.edges:
-        number = block_of[edge.user] if graph.by_id[edge.source].kind in (Kind.LEAF, Kind.CONSTANT) else 0
+        if graph.by_id[edge.source].kind not in (Kind.LEAF, Kind.CONSTANT):
+            continue
+        number = block_of[edge.user]
         while number:
             ends[number][edge.source] = None
             number = inside[number]
-    owned = memory.owned(graph)
-    boxes = [
-        box(
-            graph,
-            one.closed,
-            one.number,
-            ends[one.number],
-            [(one.closed.members[-1], 0)],
-            sum(owned.get(member, 0) for member in one.closed.members),
-        )
-        for one in blocks
-    ]
-    return Outline(blocks, boxes, block_of)
+    return ends
 
 
-def _blocks(parts: Parts, depth: int, open: Collection[str]) -> tuple[list[Block], dict[int, int]]:
-    blocks: list[Block] = []
-    block_of: dict[int, int] = {}
+class _Blocks:
+    """Makes the blocks of the parts, outer ones first, and says in which block each operation is."""
 
-    def enter(
-        iterations: Sequence[Sequence[Part | int]], inside: int, around: str, opened: bool, beside: bool = False
+    def __init__(self, parts: Parts, depth: int, open: Collection[str]) -> None:
+        self.blocks: list[Block] = []
+        self.block_of: dict[int, int] = {}
+        self._parts = parts
+        #: parts whose inside is still to be looked at: with the block around, the levels to open, the module around
+        self._waiting: list[tuple[Part, int, int, str]] = []
+        self._waiting.append((parts.root, 0, ALL if depth >= parts.levels else depth, ""))
+        while self._waiting:
+            part, block, left, around = self._waiting.pop()
+            if part.call is not None:
+                around = part.call.path
+                left = ALL if around in open else left
+            for run in parts.runs(part):
+                self._add_run(run, block, left, around)
+
+    def _add_run(self, run: Run, block: int, left: int, around: str) -> None:
+        *earlier, last = run.iterations
+        if earlier:
+            block = self._enter(run.iterations, block, around, left > 0)
+            more = self._enter(earlier, block, around, False, beside=True)
+        self._add(last, block, left, around)
+        for iteration in earlier:
+            self._add(iteration, more, 0, around)
+
+    def _add(self, iteration: Sequence[Part | int], block: int, left: int, around: str) -> None:
+        for one in iteration:
+            if isinstance(one, int):
+                self.block_of[self._parts.operations[one].id] = block
+            else:
+                inner = self._enter([[one]], block, around, self._is_open(one, left))
+                self._waiting.append((one, inner, max(left - 1, 0), around))
+
+    def _is_open(self, part: Part, left: int) -> bool:
+        """Single layers are opened last."""
+        if id(part) in self._parts.apart:
+            return True
+        return left > ALL // 2 or (left > 0 and not self._parts.is_layer(part))
+
+    def _enter(
+        self, iterations: Sequence[Sequence[Part | int]], inside: int, around: str, opened: bool, beside: bool = False
     ) -> int:
         """The number of a new block, or of the one around where it would hold no more than a node."""
         shown = frozenset((0,)) if beside else frozenset[int]()
-        for closed in shut(parts, iterations, around, shown):
-            blocks.append(Block(len(blocks) + 1, inside, closed, opened))
-            return len(blocks)
+        for closed in shut(self._parts, iterations, around, shown):
+            self.blocks.append(Block(len(self.blocks) + 1, inside, closed, opened))
+            return len(self.blocks)
         return inside
-
-    waiting: list[tuple[Part, int, int, str]] = [(parts.root, 0, ALL if depth >= parts.levels else depth, "")]
-    while waiting:
-        part, block, left, around = waiting.pop()
-        around = part.call.path if part.call is not None else around
-        left = ALL if part.call is not None and part.call.path in open else left
-        for run in parts.runs(part):
-            places = [(run.iterations[-1], block, left)]
-            if len(run.iterations) > 1:
-                whole = enter(run.iterations, block, around, left > 0)
-                more = enter(run.iterations[:-1], whole, around, False, beside=True)
-                places = [
-                    (run.iterations[-1], whole, left),
-                    *((iteration, more, 0) for iteration in run.iterations[:-1]),
-                ]
-            for one, at, level in ((one, at, level) for iteration, at, level in places for one in iteration):
-                if isinstance(one, int):
-                    block_of[parts.operations[one].id] = at
-                    continue
-                opened = id(one) in parts.apart or (level > 0 and (level > ALL // 2 or not parts.is_layer(one)))
-                waiting.append((one, enter([[one]], at, around, opened), max(level - 1, 0), around))
-    return blocks, block_of
 
 
 def _common(numbers: Sequence[int], inside: Mapping[int, int]) -> int:

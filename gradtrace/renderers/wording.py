@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
@@ -245,17 +246,30 @@ def flow(graph: Graph) -> str:
     if not any(node.gradient for node in nodes):
         return ""
     leaves = [node for node in nodes if node.kind is Kind.LEAF]
-    found = [(node, node.gradient) for node in leaves if node.gradient is not None]
-    counts = {
-        "without gradient": len(leaves) - len(found),
-        "all zero": sum(one.zeros == 1 for _, one in found),
-        "with NaN or infinity": sum(one.nonfinite > 0 for _, one in found),
-    }
-    words = [f"{number:,} {what}" for what, number in counts.items() if number]
-    sized = sorted((one.norm, node.name or "a leaf") for node, one in found if one.nonfinite == 0 and one.zeros < 1)
+    counts: Counter[str] = Counter()
+    sized = []
+    for node in leaves:
+        what = _oddity(node.gradient)
+        counts[what] += 1
+        if not what and node.gradient is not None:
+            sized.append((node.gradient.norm, node.name or "a leaf"))
+    words = [f"{counts[what]:,} {what}" for what in _ODDITIES if counts[what]]
     if sized:
-        words.append(" to ".join(f"{norm:.2g} ({name})" for norm, name in dict.fromkeys((sized[0], sized[-1]))))
+        smallest_and_largest = dict.fromkeys((min(sized), max(sized)))
+        words.append(" to ".join(f"{norm:.2g} ({name})" for norm, name in smallest_and_largest))
     return f"gradients of {count(len(leaves), 'leaf')}: {', '.join(words)}"
+
+
+_ODDITIES = "without gradient", "all zero", "with NaN or infinity"
+
+
+def _oddity(gradient: Gradient | None) -> str:
+    """What is special about a leaf's gradient; empty where it is a number like any other."""
+    if gradient is None:
+        return "without gradient"
+    if gradient.zeros == 1:
+        return "all zero"
+    return "with NaN or infinity" if gradient.nonfinite > 0 else ""
 
 
 def tags(node: Node) -> list[str]:

@@ -226,6 +226,8 @@ class Recording:
 
     def _end(self, plain: dict[str, Any]) -> None:
         ended = self._reader.read(Ended, plain.get("end"))
+        if ended.exception is not None and not ended.exception.strip():
+            raise DamagedError("it is empty", "end.exception")
         remarks = self._reader.read(tuple[str, ...], plain.get("remarks"))
         files = self._reader.read(tuple[str, ...], plain.get("files"))
         self._ended = True

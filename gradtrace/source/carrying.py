@@ -13,6 +13,7 @@ from gradtrace.source import texts
 from gradtrace.source.questions import assigned, bound, reads
 from gradtrace.source.syntax import (
     FUNCTIONS,
+    all_nodes,
     ancestor,
     called,
     function_statements,
@@ -146,17 +147,29 @@ def detached_in_part(site: Site, names: Collection[str]) -> tuple[str, Site] | N
     made = [one for one in statements_around(site) if isinstance(one, ast.Assign)]
     for one in made:
         named = next((name for name in names if name in _names_of(one.targets)), None)
-        if named and _is_cut_in_part(one.value):
+        if named is None:
+            line = _unpacked_and_cut(one, made)
+            value = ast.unparse(one.value)
+            if line is not None and value in names:
+                return value, Site(site.path, line, site.function)
+            continue
+        if _is_cut_in_part(one.value):
             return named, Site(site.path, one.lineno, site.function)
-        if named and (found := _cut_by_helper(site.path, one.value)):
-            return named, found
-        if not named and (value := ast.unparse(one.value)) in names:
-            parts = _names_of(one.targets)
-            cut = {ast.unparse(other.targets[0]): other.lineno for other in made if _has_detach(other.value)}
-            lines = [line for name, line in cut.items() if name in parts]
-            if 0 < len(lines) < len(parts):
-                return value, Site(site.path, lines[0], site.function)
+        helper = _cut_by_helper(site.path, one.value)
+        if helper is not None:
+            return named, helper
     return None
+
+
+def _unpacked_and_cut(unpacking: ast.Assign, made: Iterable[ast.Assign]) -> int | None:
+    """The first line that detaches one of the names unpacked from a value, where not all of them are detached."""
+    parts = _names_of(unpacking.targets)
+    lines: dict[str, int] = {}
+    for other in made:
+        name = ast.unparse(other.targets[0])
+        if name in parts and _has_detach(other.value):
+            lines[name] = other.lineno
+    return next(iter(lines.values())) if 0 < len(lines) < len(parts) else None
 
 
 def _names_of(targets: Iterable[ast.expr]) -> set[str]:
@@ -189,24 +202,31 @@ def handed_over(site: Site, name: str) -> tuple[int, bool] | None:
     around, found = loop(site.path, site.line), statement(site.path, site.line, site.column)
     if around is None or found is None:
         return None
-    nodes = [node for node in ast.walk(around) if isinstance(node, ast.Assign) and node.lineno >= found.lineno]
-    given = [node for node in nodes if name in bound(site._replace(line=node.lineno, column=None))]
-    last = max(given, key=lambda node: node.lineno, default=None)
+    last: ast.Assign | None = None
+    for node in ast.walk(around):
+        first = found.lineno if last is None else last.lineno + 1
+        if not isinstance(node, ast.Assign) or node.lineno < first:
+            continue
+        if name in bound(site._replace(line=node.lineno, column=None)):
+            last = node
     if last is None or last is found:
         return None
-    text = ast.unparse(last.value)
-    cut = any(text.endswith(end) for end in (".detach()", ".data", ".item()"))
-    parts = [last.value.body, last.value.orelse] if isinstance(last.value, ast.IfExp) else [last.value]
-    plain = cut or not any(isinstance(node, (ast.Call, ast.BinOp)) for part in parts for node in ast.walk(part))
-    return (last.lineno, cut) if plain else None
+    cut = ast.unparse(last.value).endswith((".detach()", ".data", ".item()"))
+    return (last.lineno, cut) if cut or not _computes(last.value) else None
+
+
+def _computes(value: ast.expr) -> bool:
+    """Whether an expression calls or calculates anything, the condition of a conditional one aside."""
+    if isinstance(value, ast.IfExp):
+        return _computes(value.body) or _computes(value.orelse)
+    return any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(value))
 
 
 @texts.cached(256)
 def _state(path: str) -> tuple[frozenset[str], frozenset[str]]:
     """Names of attributes that some function other than `__init__` assigns, and of those that some function adds to."""
-    index = index_of(path)
     assigned, grown = set(), set()
-    for node in index.parent if index else ():
+    for node in all_nodes(path):
         name = _changed(node)
         if name and getattr(ancestor(path, node, FUNCTIONS), "name", "") != "__init__":
             assigned.add(name)
@@ -231,10 +251,9 @@ def kept_at(path: str, holder: str) -> int | None:
     `holder` is a name such as `self.rows[]` (`[]` stands for any element); it is looked up by the last name in it that
     is a variable's or an attribute's, since another function calls the object otherwise.
     """
-    index = index_of(path)
     owner, _, name = re.sub(r"\[.*", "", holder).rpartition(".")
     lines: list[tuple[int, int]] = []
-    for node in index.parent if index else ():
+    for node in all_nodes(path):
         rank = _keeps(node, _Target(name, bool(owner)), "[" in holder)
         if rank:
             lines.append((rank, getattr(node, "lineno", 0)))

@@ -15,9 +15,11 @@ from gradtrace.source.syntax import (
     FUNCTIONS,
     LOOPS,
     Index,
+    all_nodes,
     ancestor,
     call,
     called,
+    function_at,
     index_of,
     leaves,
     own_nodes,
@@ -150,8 +152,7 @@ def conditional(site: Site, names: tuple[str, ...]) -> list[int]:
 def _guarded_calls(path: str, names: tuple[str, ...]) -> list[tuple[ast.AST | None, int, int]]:
     """The calls under an `if` of one of `names`, or of a function of the file that calls one: the function that each
     stands in, its line, and the line of the `if`."""
-    index = index_of(path)
-    calls = [node for node in (index.parent if index else ()) if isinstance(node, ast.Call)]
+    calls = [node for node in all_nodes(path) if isinstance(node, ast.Call)]
     direct = [ancestor(path, node, FUNCTIONS) for node in calls if called(node) in names]
     wanted = {*names, *(getattr(function, "name", "") for function in direct)} - {""}
     found = []
@@ -165,30 +166,26 @@ def _guarded_calls(path: str, names: tuple[str, ...]) -> list[tuple[ast.AST | No
 def changes(path: str, expression: ast.expr) -> bool:
     """Whether a variable or attribute in the expression is given values again: in a loop, or on several lines."""
     named = {ast.unparse(node) for node in ast.walk(expression) if isinstance(node, (ast.Name, ast.Attribute))}
-    index = index_of(path)
-    written = [
-        node
-        for node in (index.parent if index else ())
-        if isinstance(node, (ast.Name, ast.Attribute))
-        and isinstance(node.ctx, ast.Store)
-        and ast.unparse(node) in named
-    ]
+    written = []
+    for node in all_nodes(path):
+        if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Store):
+            continue
+        if ast.unparse(node) in named:
+            written.append(node)
     return len(written) > 1 or any(ancestor(path, node, LOOPS) is not None for node in written)
 
 
 @texts.cached(4096)
 def call_of(path: str, method: str) -> int | None:
     """The first line on which a method of this name is called."""
-    index = index_of(path)
-    calls = (node for node in (index.parent if index else ()) if isinstance(node, ast.Call))
+    calls = (node for node in all_nodes(path) if isinstance(node, ast.Call))
     return min((node.lineno for node in calls if called(node) == method), default=None)
 
 
 @texts.cached(4096)
 def uncalled(path: str, method: str) -> int | None:
     """The first line that names a method and forgets to call it: `optimizer.zero_grad`."""
-    index = index_of(path)
-    found = (node for node in (index.parent if index else ()) if isinstance(node, ast.Expr))
+    found = (node for node in all_nodes(path) if isinstance(node, ast.Expr))
     return min((node.lineno for node in found if getattr(node.value, "attr", None) == method), default=None)
 
 
@@ -196,17 +193,10 @@ def uncalled(path: str, method: str) -> int | None:
 def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
     """The line of the only `return` of the function defined on `line` (or decorated there), and the expressions that it
     returns."""
-    index = index_of(path)
-    function = next(
-        (
-            node
-            for node in (index.parent if index else ())
-            if isinstance(node, ast.FunctionDef)
-            and line in (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
-        ),
-        None,
-    )
-    found = [node for node in ast.walk(function) if isinstance(node, ast.Return)] if function else []
+    function = function_at(path, line)
+    if not isinstance(function, ast.FunctionDef):
+        return None
+    found = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
     if len(found) != 1 or found[0].value is None:
         return None
     value = found[0].value
@@ -216,8 +206,8 @@ def returned(path: str, line: int) -> tuple[int, tuple[str, ...]] | None:
 
 def assigned_at(path: str, within: int, name: str) -> int | None:
     """The only line of the function that holds line `within`, or at the top of the file, which assigns to `name`."""
-    index, function = index_of(path), ancestor(path, statement(path, within) or ast.Pass(), FUNCTIONS)
-    named = [node for node in (index.parent if index else ()) if isinstance(node, ast.Name) and node.id == name]
+    function = ancestor(path, statement(path, within) or ast.Pass(), FUNCTIONS)
+    named = [node for node in all_nodes(path) if isinstance(node, ast.Name) and node.id == name]
     targets = [node for node in named if isinstance(node.ctx, ast.Store)]
     lines = {node.lineno for node in targets if ancestor(path, node, FUNCTIONS) is function}
     return lines.pop() if len(lines) == 1 else None
@@ -267,7 +257,7 @@ def mentions(path: str, name: str) -> bool:
     To initialise its weights in a constructor (`self.norm.weight`) is no use; its name in a string is one.
     """
     index = index_of(path)
-    for node in index.parent if index else ():
+    for node in all_nodes(path):
         if isinstance(node, ast.Constant) and node.value == name:
             return True
         if getattr(node, "attr", getattr(node, "id", None)) == name and isinstance(
@@ -284,7 +274,7 @@ def attribute_set(path: str, cls: str, name: str) -> ast.stmt | None:
     index = index_of(path)
     found = [
         at
-        for node in (index.parent if index else ())
+        for node in all_nodes(path)
         if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store) and index
         if isinstance(at := _holding(index, node), (ast.Assign, ast.AnnAssign))
         if getattr(ancestor(path, node, (ast.ClassDef,)), "name", "") == cls
@@ -340,16 +330,20 @@ def never_read(site: Site) -> bool:
     """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned again, or
     the function ends."""
     found = statement(site.path, site.line, site.column)
-    if not isinstance(found, ast.Assign) or not all(isinstance(one, ast.Name) for one in found.targets):
+    index = index_of(site.path)
+    if index is None or not isinstance(found, ast.Assign):
         return False
     names = {one.id for one in found.targets if isinstance(one, ast.Name)}
-    index = index_of(site.path)
-    block = getattr(index.parent[found], "body", []) if index else []
-    if found not in block or not isinstance(index and index.parent[found], FUNCTIONS):
+    function = index.parent[found]
+    if not all(isinstance(one, ast.Name) for one in found.targets):
         return False
-    for later in block[block.index(found) + 1 :]:
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return False
+    if found not in function.body:
+        return False
+    for later in function.body[function.body.index(found) + 1 :]:
         mentions = [node for node in ast.walk(later) if isinstance(node, ast.Name) and node.id in names]
-        if any(not isinstance(node.ctx, ast.Store) for node in mentions) or isinstance(later, FUNCTIONS):
+        if isinstance(later, FUNCTIONS) or any(not isinstance(node.ctx, ast.Store) for node in mentions):
             return False
         if mentions:
             return isinstance(later, ast.Assign)
@@ -382,8 +376,7 @@ def listed(site: Site) -> tuple[str, ...]:
 def unrequired(site: Site) -> int | None:
     """The first line of the file that makes something that requires no grad: by requires_grad=False, or as embeddings
     that are frozen unless one says freeze=False."""
-    index = index_of(site.path)
-    return min((node.lineno for node in (index.parent if index else ()) if _is_unrequired(node)), default=None)
+    return min((node.lineno for node in all_nodes(site.path) if _is_unrequired(node)), default=None)
 
 
 def _is_unrequired(node: ast.AST) -> TypeGuard[ast.Call]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Collection
 from typing import TypeAlias
 
 from gradtrace.model.site import Site
@@ -59,6 +60,12 @@ def _count_characters(tree: ast.Module, path: str) -> None:
             node.end_col_offset = texts.characters(path, node.end_lineno or node.lineno, node.end_col_offset)
 
 
+def all_nodes(path: str) -> Collection[ast.AST]:
+    """Every node of a file except the module itself; none where it cannot be parsed."""
+    index = index_of(path)
+    return () if index is None else index.parent.keys()
+
+
 def line_text(path: str, line: int) -> str:
     """The source line without its indentation and line end; empty where it cannot be read."""
     return texts.line(path, line).strip()
@@ -68,9 +75,12 @@ def statement(path: str, line: int, column: int | None = None) -> ast.stmt | Non
     """The innermost statement on a line, of several the one at `column`; for a compound statement only its header
     counts."""
     index = index_of(path)
-    found = index.by_line.get(line, []) if index else []
-    here = [one for one in found if column is not None and _spans(one, line, column)]
-    return next(reversed(here or found), None)
+    if index is None:
+        return None
+    found = index.by_line.get(line, [])
+    if column is not None:
+        found = [one for one in found if _spans(one, line, column)] or found
+    return found[-1] if found else None
 
 
 def _spans(node: ast.stmt, line: int, column: int) -> bool:
@@ -195,20 +205,26 @@ def in_loop(found: Loop, line: int) -> bool:
 
 def functions(path: str) -> list[tuple[ast.AST, str]]:
     """Every node of a file with the name of the function that holds it; empty at the top."""
-    index = index_of(path)
-    holders = ((node, ancestor(path, node, FUNCTIONS)) for node in (index.parent if index else ()))
+    holders = ((node, ancestor(path, node, FUNCTIONS)) for node in all_nodes(path))
     return [(node, getattr(holder, "name", "")) for node, holder in holders]
 
 
-def function_lines(path: str, line: int) -> tuple[int, int] | None:
-    """The first and last line of the function whose `def`, or decorator, stands on a line."""
-    index = index_of(path)
-    for node in index.parent if index else ():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            heads = (node.lineno, *(decorator.lineno for decorator in node.decorator_list))
-            if line in heads:
-                return min(heads), node.end_lineno or node.lineno
+def function_at(path: str, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+    """The function whose `def`, or decorator, is on a line."""
+    for node in all_nodes(path):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and line in _heads(node):
+            return node
     return None
+
+
+def function_lines(path: str, line: int) -> tuple[int, int] | None:
+    """The first and last line of the function whose `def`, or decorator, is on a line."""
+    found = function_at(path, line)
+    return None if found is None else (min(_heads(found)), found.end_lineno or found.lineno)
+
+
+def _heads(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[int]:
+    return [function.lineno, *(decorator.lineno for decorator in function.decorator_list)]
 
 
 def statements_around(site: Site) -> list[ast.stmt]:

@@ -187,6 +187,15 @@ class TestBrowser:
         browser.run("new Promise((done) => { const wait = () => viz ? done() : setTimeout(wait, 10); wait(); })")
         return browser
 
+    def test_opens_with_all_of_it_in_the_window(self, page: Browser) -> None:
+        page.run("setAll(true)")
+        page.run("fit()")
+        inside = (
+            "b = cy.elements().renderedBoundingBox(), b.x1 > 0 && b.y1 > 0 && b.x2 < cy.width() && b.y2 < cy.height()"
+        )
+        assert page.run("cy.zoom()") < 0.45, "such a graph was once opened at its end"
+        assert page.run(inside)
+
     @staticmethod
     def shapes(page: Browser) -> list[str]:
         found: list[str] = page.run("cy.nodes().map((node) => node.data('label').split('\\n')[0]).sort()")

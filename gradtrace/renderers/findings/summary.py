@@ -12,26 +12,44 @@ from gradtrace.renderers.wording import count
 
 def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
     """The result of a check in one line: the words that matter, and the rest."""
-    levels = Counter(finding.level for finding in report.findings)
-    counts = [count(levels[level], str(level)) for level in sorted(levels, reverse=True)]
-    silenced = [f"{len(report.silenced):,} silenced"] * bool(report.silenced)
-    found = ", ".join(counts + silenced)
-    run = f"{count(report.backward_calls, 'backward call')}, {count(report.optimizer_steps, 'optimizer step')}"
-    end = f"{run}, torch {report.torch}; {_ended(report.ended, dots)}{_unjudged(report)}"
-    if report.exit_code == ExitCode.SCRIPT_FAILED and report.ended.how in ("interrupted", "killed"):
-        found_so_far = found or "no gradient faults until then"
-        return _ended(report.ended, dots), f": {found_so_far}; {run}, torch {report.torch}{_unjudged(report)}"
-    if report.exit_code == ExitCode.SCRIPT_FAILED and not report.backward_calls and not found:
-        return "the script failed before its first backward call", f": {_ended(report.ended, dots)}"
+    found = _counts(report)
+    how = _ended(report.ended, dots)
+    run = _run(report)
     if report.exit_code == ExitCode.SCRIPT_FAILED:
-        return "the script failed for another reason", f": {found or 'no gradient faults until then'}; {end}"
+        return _failed(report, ", ".join(found), run, how)
     if report.exit_code == ExitCode.NOTHING_TO_CHECK:
-        why = "no backward or autograd.grad call was seen"
-        return "nothing to check", f": {why}; {_ended(report.ended, dots)}"
-    if report.exit_code == ExitCode.OK and max(levels, default=Level.NOTE) is Level.NOTE:
-        return "no gradient faults", f": {found}{'; ' if found else ''}{end}"
-    # also where faults of this level were asked not to matter
-    return counts[0], "".join(f", {more}" for more in counts[1:] + silenced) + f"; {end}"
+        return "nothing to check", f": no backward or autograd.grad call was seen; {how}"
+    end = f"{run}; {how}{_unjudged(report)}"
+    worst = max((finding.level for finding in report.findings), default=Level.NOTE)
+    if report.exit_code == ExitCode.OK and worst is Level.NOTE:
+        return "no gradient faults", ": " + "; ".join([", ".join(found), end] if found else [end])
+    # also where faults of this level do not fail the check
+    return found[0], "".join(f", {more}" for more in found[1:]) + f"; {end}"
+
+
+def _counts(report: Report) -> list[str]:
+    """`2 errors`, `1 warning`, `3 silenced`: what there is, the worst first."""
+    levels = Counter(finding.level for finding in report.findings)
+    found = [count(levels[level], str(level)) for level in sorted(levels, reverse=True)]
+    if report.silenced:
+        found.append(f"{len(report.silenced):,} silenced")
+    return found
+
+
+def _run(report: Report) -> str:
+    calls = count(report.backward_calls, "backward call")
+    steps = count(report.optimizer_steps, "optimizer step")
+    return f"{calls}, {steps}, torch {report.torch}"
+
+
+def _failed(report: Report, found: str, run: str, how: str) -> tuple[str, str]:
+    """The line of a script that failed for a reason which no finding explains."""
+    so_far = found or "no gradient faults until then"
+    if report.ended.how in ("interrupted", "killed"):
+        return how, f": {so_far}; {run}{_unjudged(report)}"
+    if not report.backward_calls and not found:
+        return "the script failed before its first backward call", f": {how}"
+    return "the script failed for another reason", f": {so_far}; {run}; {how}{_unjudged(report)}"
 
 
 def _ended(ended: Ended, dots: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
@@ -31,17 +32,18 @@ def render(before: Version, after: Version, found: Sequence[Compared], console: 
 
 def _pair(one: Compared) -> Iterator[Text]:
     if one.before is None or one.after is None:
-        graph, sign, what = (one.after, "+", "is new") if one.before is None else (one.before, "-", "is gone")
-        if graph is not None:
-            yield Text.assemble((f"{sign} {_title(graph)}", f"bold {_STYLES[sign]}"), f"  {what}")
+        if one.after is not None:
+            yield _lone(one.after, "+", "is new")
+        elif one.before is not None:
+            yield _lone(one.before, "-", "is gone")
         return
     yield Text.assemble((_title(one.after), "bold"), ("  was ", "dim"), _title(one.before))
     if one.equal:
         yield Text("  no difference", "dim")
         return
-    counts = {sign: sum(change.sign == sign for change in one.changes) for sign in "+-~"}
+    counts = Counter(change.sign for change in one.changes)
     words = {"+": "new", "-": "gone", "~": "changed"}
-    summary = ", ".join(f"{count:,} {words[sign]}" for sign, count in counts.items() if count)
+    summary = ", ".join(f"{counts[sign]:,} {word}" for sign, word in words.items() if counts[sign])
     yield Text(f"  {summary}; {len(one.before.nodes):,} → {len(one.after.nodes):,} nodes", "dim")
     groups = list(_groups(one.changes))
     for place, (module, times, changes) in enumerate(groups):
@@ -49,6 +51,10 @@ def _pair(one: Compared) -> Iterator[Text]:
         count = f"  × {times}" if times > 1 else ""
         yield Text.assemble(("└─ " if last else "├─ ", "dim"), (module or "outside of modules", "cyan"), count)
         yield from _changes(changes, "   " if last else "│  ", one)
+
+
+def _lone(graph: Graph, sign: str, what: str) -> Text:
+    return Text.assemble((f"{sign} {_title(graph)}", f"bold {_STYLES[sign]}"), f"  {what}")
 
 
 def _changes(changes: Sequence[Change], trail: str, one: Compared) -> Iterator[Text]:

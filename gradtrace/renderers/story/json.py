@@ -83,16 +83,19 @@ def _fact(fact: Fact) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Value):
-        fields = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return {**fields, "text": numbers(value)}
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    """A value as JSON has it; NaN, infinity and complex numbers are strings."""
+    if dataclasses.is_dataclass(value):
+        found = {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        if isinstance(value, Value):
+            found["text"] = numbers(value)
+        return found
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     if isinstance(value, dict):
         return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value)):
+    if isinstance(value, complex):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
 

@@ -6,6 +6,8 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (id) => document.getElementById(id);
 // shapes that are laid out within seconds
 const MOST = 2500;
+// the zoom at which shapes are still distinct
+const SMALLEST = 0.1;
 
 const LOOKS = {
   light: {
@@ -160,7 +162,7 @@ function style() {
     { selector: "node", style: {
       label: "data(label)", "text-wrap": "wrap", "text-valign": "center", "font-size": 11, "font-family": "system-ui, sans-serif",
       width: "data(width)", height: "data(height)", shape: "round-rectangle", color: look.ink, "background-color": fill,
-      "border-width": 1.2, "border-color": (node) => colors(node)[1], "line-height": 1.25, "min-zoomed-font-size": 4 } },
+      "border-width": 1.2, "border-color": (node) => colors(node)[1], "line-height": 1.25, "min-zoomed-font-size": 2 } },
     { selector: "node[kind = 'box']", style: { shape: "cut-rectangle", "border-width": 2.2 } },
     { selector: "node[kind = 'leaf'], node[kind = 'constant']", style: { shape: "ellipse" } },
     { selector: "node[kind = 'constant']", style: { "border-style": "dashed", color: look.quiet } },
@@ -223,7 +225,7 @@ function curve(points) {
   return found.slice(0, -1);
 }
 
-// the bends of a line, as cytoscape wants them: how far along the straight way, and how far beside it
+// the bends of a line, as cytoscape wants them: how far along the straight line, and how far beside it
 function bends(edge, { places, ways }) {
   const from = places.get(edge.source);
   const to = places.get(edge.target);
@@ -282,8 +284,8 @@ function fit() {
     cy.zoom(1.2);
     cy.center();
   }
-  if (cy.zoom() < 0.45 && cy.nodes().nonempty()) {
-    // a long graph is read from its end: the loss
+  if (cy.zoom() < SMALLEST && cy.nodes().nonempty()) {
+    // all of it would be dots: a graph that long is read from its end, the loss
     cy.zoom(0.6);
     const root = cy.getElementById(graph.drawn(graph.roots[0]));
     const box = root.renderedBoundingBox();

@@ -467,11 +467,12 @@ def why(
     steps: Steps = None,
     timeout: Timeout = None,
     iteration: Annotated[
-        int | None, typer.Option(min=1, help="Only this iteration, counted by optimizer steps.")
+        int | None, typer.Option(min=1, metavar="NUMBER", help="Only this iteration, counted by optimizer steps.")
     ] = None,
     last: Annotated[bool, typer.Option("--last", help="Only the last iteration.")] = False,
     format: Annotated[
-        str | None, typer.Option(help="text, json or html [default: by the ending of -o, else text].")
+        str | None,
+        typer.Option(metavar="FORMAT", help="text, json or html [default: by the ending of -o, else text]."),
     ] = None,
     output: Output = None,
     color: Color = None,

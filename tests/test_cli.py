@@ -894,3 +894,36 @@ def test_nothing_of_a_saved_graph_reaches_the_terminal_raw(gradtrace: Runner) ->
     done = gradtrace.here("show", f"odd{NASTY[:6]}.json")
     assert not set("\x1b\x07\x00\r") & set(done.err)
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["check", "show", "dot", "diff", "follow", "why", "rules"])
+def test_help_names_plain_kinds_of_values(command: str, gradtrace: Runner) -> None:
+    done = gradtrace.here(command, "--help")
+    assert "Options:" in done.out
+    assert not re.search("<[a-z]", done.out), "typer's own names of types, such as <list[str]>"
+
+
+def test_a_file_that_changes_while_it_runs_is_named_and_shown_as_it_was(gradtrace: Runner) -> None:
+    source = QUIET + "\nwith open('train.py', 'w') as file:\n    file.write('# all new')\n"
+    done = gradtrace.here("check", gradtrace.write(source))
+    assert "weight.square().sum().backward()" in done.out
+    assert "remark: train.py has changed while the script ran; the report shows the text from before" in done.out
+
+
+ENDLESS = """
+import torch
+weight = torch.ones(2, requires_grad=True)
+def deep(x):
+    return deep(x * weight)
+weight.sum().backward()
+deep(weight)
+"""
+
+
+def test_an_endless_recursion_ends_in_the_script(gradtrace: Runner) -> None:
+    done = gradtrace.alone("check", gradtrace.write(ENDLESS))
+    assert "RecursionError: maximum recursion depth exceeded" in done.err
+    assert "During handling of the above exception" not in done.err
+    assert "gradtrace" not in done.err
+    assert done.out.startswith("the script failed for another reason: no gradient faults until then; 1 backward call")
+    assert done.status == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,19 +109,20 @@ def _judge_again(recording: Recording, verdict: Verdict, outputs: _Outputs) -> i
             elif isinstance(event, Step):
                 steps = event.number
         run = recording.run
-        run = replace(run, remarks=run.remarks + _changed(recording))
+        changed = _changed(recording.files, run.directory, "since the recording; the report shows the recorded text")
+        run = replace(run, remarks=run.remarks + changed)
         return outputs.write(verdict.report(judge, run, calls, steps))
 
 
-def _changed(recording: Recording) -> tuple[str, ...]:
+def _changed(files: Iterable[str], directory: str, since: str) -> tuple[str, ...]:
     """Says which files are no longer what they were."""
-    found = texts.changed(recording.files)
+    found = texts.changed(files)
     if not found:
         return ()
-    names = [os.path.relpath(path, recording.run.directory) for path in found[:_NAMED]]
+    names = [os.path.relpath(path, directory) for path in found[:_NAMED]]
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
     verb = "has" if len(found) == 1 else "have"
-    return (f"{', '.join(names)}{more} {verb} changed since the recording; the report shows the recorded text",)
+    return (f"{', '.join(names)}{more} {verb} changed {since}",)
 
 
 # --- a script --------------------------------------------------------------------------------------------------------
@@ -189,6 +190,9 @@ class _CheckedRun:
         watch = self._watch
         run = replace(self._start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
         report = self._verdict.report(self._judge, run, watch.backward_calls, watch.optimizer_steps)
+        files = dict.fromkeys(finding.site.path for finding in report.findings)
+        changed = _changed(files, run.directory, "while the script ran; the report shows the text from before")
+        report = replace(report, remarks=report.remarks + changed)
         if self._snapshots is not None:
             report = replace(report, graphs=tuple(self._snapshots.graphs))
         with ExitStack() as closing:

@@ -11,6 +11,11 @@ from typing import Any
 _HANDLERS = 40
 
 
+def is_exhausted() -> bool:
+    """Whether the script has all but used up its stack: what fails then, fails because of the script."""
+    return _depth() + 3 * _HANDLERS >= sys.getrecursionlimit()
+
+
 def _depth() -> int:
     frame, depth = sys._getframe(1), 0
     while frame.f_back is not None:

@@ -26,9 +26,19 @@ def is_ours(frame: FrameType) -> bool:
 
 def hide_our_frames(error: BaseException, ours: IsOurs = is_ours) -> None:
     """Takes our frames out of the traceback of `error` and of every exception that is printed with it."""
-    for link in chain(error):
+    links = list(chain(error))
+    own: set[int] = set()
+    for link in links:
+        found = without_our_frames(link.__traceback__, ours)
+        if found is None and link.__traceback__ is not None:
+            own.add(id(link))
         # not `link.__traceback__ = ...`: a frozen dataclass that is an exception forbids it
-        BaseException.with_traceback(link, without_our_frames(link.__traceback__, ours))
+        BaseException.with_traceback(link, found)
+    for link in links:
+        context = link.__context__
+        # what was raised and caught in our code alone, such as where the script has used up its stack
+        if context is not None and id(context) in own:
+            BaseException.__setattr__(link, "__context__", context.__context__)
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

@@ -198,6 +198,8 @@ class Recording:
             )
         try:
             script, torch, directory = (self._head_text(head, name) for name in ("script", "torch", "directory"))
+            if not os.path.isabs(directory) or "\0" in directory:
+                raise DamagedError("it is not an absolute path", "directory")
         except DamagedError as error:
             raise DocumentError(f"line 1 of {self._path} is damaged: {error}; record it again") from None
         return RecordedRun(script, torch, directory)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from gradtrace.host import recursion
 from gradtrace.host.tracebacks import is_ours, without_our_frames
 from gradtrace.model.events import Cut, Event
 from gradtrace.watcher.code import names
@@ -137,7 +138,7 @@ class Session:
 
     def excuse(self, error: Exception) -> None:
         """Makes a remark of an error of ours."""
-        if self.remarks:
+        if self.remarks or (isinstance(error, RecursionError) and recursion.is_exhausted()):
             return
         where = traceback.extract_tb(error.__traceback__)[-1]
         text = f"{type(error).__name__}: {error}".splitlines()[0]

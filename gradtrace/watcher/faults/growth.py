@@ -214,6 +214,11 @@ class GrowthWatcher(Observer):
     def _files(self, frame: FrameType) -> tuple[str, ...]:
         return tuple(dict.fromkeys(site.path for site in self.session.frames.stack(frame)))
 
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        """What the calls of a recursion hold, they drop when they return."""
+        if isinstance(error, RecursionError):
+            self._pending.clear()
+
     def at_end(self) -> None:
         for growth in self._pending.values():
             self.session.emit(growth)

@@ -233,7 +233,7 @@ def test_another_version_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--record", "missing/run.jsonl", "train.py"], "cannot write the recording missing/run.jsonl: No such file"),
+        (["--record", "missing/run.jsonl", "train.py"], "cannot write missing/run.jsonl: name a file in a directory"),
         (["--steps", "2", "run.jsonl"], "run.jsonl is a recording, which does not run: it takes no --steps"),
         (["--record", "b.jsonl", "run.jsonl"], "run.jsonl is a recording, which does not run: it takes no --record"),
         (["run.jsonl", "--epochs"], "run.jsonl is a recording, which does not run: it takes no arguments"),

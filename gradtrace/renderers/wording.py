@@ -153,6 +153,16 @@ def outputs_used(source: Node, edges: Iterable[Edge]) -> str:
     return f"output{'s' * (len(numbers) > 1)} " + ranges(numbers) if numbers else ""
 
 
+def assignment(node: Node) -> str:
+    """`loss = 0.6931`: the name and the value, as far as they are known."""
+    return " = ".join(word for word in (node.name, node.value) if word is not None)
+
+
+def times(box: Box) -> str:
+    """`   × 6` where a box is drawn for several equal ones."""
+    return f"   × {box.times}" if box.times > 1 and not box.more else ""
+
+
 def saves(saved: Iterable[Saved], device: str = "cpu") -> str:
     """`saves self [64, 10], weight [10, 5]`: the tensors that are still there and unharmed."""
     held = [item for item in saved if item.state is SavedState.HELD]

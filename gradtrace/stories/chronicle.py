@@ -232,17 +232,25 @@ class Chronicle:
     def _difference(self, item: Item, seen: _Seen) -> Item | None:
         """What of a step or loop no iteration before has shown; None where that is nothing."""
         if isinstance(item, Loop):
-            inner = (step for iteration in item.shown for step in steps_of(iteration.items))
-            return (
-                item if any(_kinds_of(step.facts) - seen.get((step.path, step.line), set()) for step in inner) else None
-            )
+            return item if self._loop_differs(item, seen) else None
         known = seen.get((item.path, item.line), set())
         facts = tuple(fact for fact in item.facts if _counts(fact) and _kind(fact) not in known)
-        inside = (
-            (call, tuple(new for one in call.items if (new := self._difference(one, seen)))) for call in item.calls
-        )
-        calls = tuple(replace(call, items=items) for call, items in inside if items)
-        return replace(item, facts=facts, calls=calls) if facts or calls or item.number in self._placed else None
+        calls = []
+        for call in item.calls:
+            items = [new for one in call.items if (new := self._difference(one, seen)) is not None]
+            if items:
+                calls.append(replace(call, items=tuple(items)))
+        if facts or calls or item.number in self._placed:
+            return replace(item, facts=facts, calls=tuple(calls))
+        return None
+
+    @staticmethod
+    def _loop_differs(loop: Loop, seen: _Seen) -> bool:
+        for iteration in loop.shown:
+            for step in steps_of(iteration.items):
+                if _kinds_of(step.facts) - seen.get((step.path, step.line), set()):
+                    return True
+        return False
 
     def _shape_of(self, items: Iterable[Item]) -> tuple[Hashable, ...]:
         """What happened, without the numbers, and without what only prints."""

@@ -127,6 +127,10 @@ def _literal(text: str) -> str:
     return quoted
 
 
+def _beside(*words: str) -> str:
+    return "   ".join(filter(None, words))
+
+
 def _plain(text: str) -> str:
     return wording.printable(text.rstrip()).replace("&", "&amp;")
 
@@ -181,7 +185,9 @@ class _Drawing:
     def _shapes(self) -> Iterator[_Shape]:
         for node in self._graph.nodes:
             if node.kind not in (Kind.LEAF, Kind.CONSTANT):
-                shape = _Shape(self._id(node), node.module, self._look(node), self._says(node), self._tells(node))
+                shape = _Shape(
+                    self._id(node), node.module, self._look(node), self._label_lines(node), self._tooltip_lines(node)
+                )
                 yield replace(shape, level=_level(node))
                 if self._saved_drawn:
                     yield from (self._saved(node, number) for number in range(len(node.saved)))
@@ -189,8 +195,10 @@ class _Drawing:
             users = [self._graph.by_id[user].module for user in self._users.get(node.id, ())]
             for number, module in enumerate(users or [""]):
                 name = (node.name or wording.shapes(node.outputs, self._device) or "constant",)
-                label = self._says(node) if number == 0 else name
-                copy = _Shape(self._id(node, number), module, self._look(node), label, self._tells(node), number > 0)
+                label = self._label_lines(node) if number == 0 else name
+                copy = _Shape(
+                    self._id(node, number), module, self._look(node), label, self._tooltip_lines(node), number > 0
+                )
                 yield replace(copy, level=_level(node))
 
     @cached_property
@@ -217,30 +225,34 @@ class _Drawing:
             return "box" if reached else "box unreached"
         return "op" if reached else "unreached"
 
-    def _says(self, node: Node) -> tuple[str, ...]:
+    def _label_lines(self, node: Node) -> tuple[str, ...]:
         """The label: what fits on a node."""
-        named = " = ".join(word for word in (node.name, node.value) if word is not None)
-        at = wording.place(node.stack[0], None if node.kind is Kind.CUT else self._main) if node.stack else ""
+        lines = [wording.elide(line, _LABEL) for line in self._lines(node) if line]
+        lines += wording.gradient(node.gradient)[1:2]
+        lines += wording.faults(node)
+        lines.append(", ".join(wording.tags(node)))
+        return tuple(filter(None, lines)) or (node.kind.value,)
+
+    def _lines(self, node: Node) -> list[str]:
+        """Name, operation, shape and place, as far as the node has them."""
+        named = wording.assignment(node)
         shape = wording.shapes(node.outputs, self._device)
         if node.kind is Kind.CUT:
-            lines = [f"{node.op} at {at}" if at else node.op, "   ".join(filter(None, (named, shape)))]
-        elif node.box is not None:
-            times = f"   × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
-            title, facts = wording.box_title(node.box, node.module), wording.box_facts(node.box)[0]
-            lines = [named, title + times, node.op, "   ".join(filter(None, (shape, at))), facts]
-        elif node.kind is Kind.OP:
-            saves = "" if self._saved_drawn else wording.saves(node.saved, self._device)
-            lines = [named, node.op, "   ".join(filter(None, (shape, at))), saves]
-        else:
-            grad = f"grad {node.grad}" if node.grad else ""
-            lines = [named, "   ".join(filter(None, (shape, grad)))]
-        marks = [*wording.gradient(node.gradient)[1:2], *wording.faults(node), ", ".join(wording.tags(node))]
-        return (*(wording.elide(line, _LABEL) for line in lines if line), *filter(None, marks)) or (node.kind.value,)
+            where = f" at {wording.place(node.stack[0])}" if node.stack else ""
+            return [node.op + where, _beside(named, shape)]
+        if node.kind in (Kind.LEAF, Kind.CONSTANT):
+            return [named, _beside(shape, f"grad {node.grad}" if node.grad else "")]
+        at = wording.place(node.stack[0], self._main) if node.stack else ""
+        if node.box is not None:
+            title = wording.box_title(node.box, node.module) + wording.times(node.box)
+            return [named, title, node.op, _beside(shape, at), wording.box_facts(node.box)[0]]
+        saves = "" if self._saved_drawn else wording.saves(node.saved, self._device)
+        return [named, node.op, _beside(shape, at), saves]
 
-    def _tells(self, node: Node) -> tuple[str, ...]:
+    def _tooltip_lines(self, node: Node) -> tuple[str, ...]:
         """The tooltip: all there is."""
         site = node.stack[0] if node.stack else None
-        ends = {Kind.CONSTANT: "constant: needs no gradient", Kind.CUT: "cut: no gradient goes further"}
+        ends = {Kind.CONSTANT: "constant: requires no grad", Kind.CUT: "cut: no gradient goes further"}
         return (
             f"#{node.id} {node.name or ''}" + (f" = {node.value}" if node.value is not None else ""),
             ends.get(node.kind, "leaf" if node.kind is Kind.LEAF else ""),
@@ -265,24 +277,35 @@ class _Drawing:
         return _Shape(f"{self._id(node)}_s{number}", node.module, looks[saved.state], label, facts)
 
     def _arrows(self) -> Iterator[tuple[str, str, Mapping[str, str]]]:
-        boxes = {node.id for node in self._graph.nodes if node.kind is Kind.BOX}
-        together: dict[object, list[Edge]] = {}
-        for edge in self._graph.edges:
-            boxed = edge.user in boxes or edge.source in boxes
-            together.setdefault((edge.user, edge.source) if boxed else edge, []).append(edge)
-        for edge, *others in together.values():
+        for edge, *others in self._together():
             user, source = self._graph.by_id[edge.user], self._graph.by_id[edge.source]
             copied = source.kind in (Kind.LEAF, Kind.CONSTANT)
-            near = self._id(user)
             far = self._id(source, self._users[source.id][user.id] if copied else 0)
-            tail, head = (far, near) if self._forward else (near, far)
-            many = {"label": f"× {len(others) + 1}", "tooltip": ""} if others else {}
-            yield tail, head, self._arrow(edge, user, source) | many
-        for node in self._graph.nodes if self._saved_drawn else ():
+            look = self._arrow(edge, user, source)
+            if others:
+                look |= {"label": f"× {len(others) + 1}", "tooltip": ""}
+            yield *self._directed(far, self._id(user)), look
+        if self._saved_drawn:
+            yield from self._saved_arrows()
+
+    def _together(self) -> Iterable[list[Edge]]:
+        """The edges, all those between a box and another node as one."""
+        boxes = {node.id for node in self._graph.nodes if node.kind is Kind.BOX}
+        found: dict[object, list[Edge]] = {}
+        for edge in self._graph.edges:
+            boxed = edge.user in boxes or edge.source in boxes
+            found.setdefault((edge.user, edge.source) if boxed else edge, []).append(edge)
+        return found.values()
+
+    def _saved_arrows(self) -> Iterator[tuple[str, str, Mapping[str, str]]]:
+        for node in self._graph.nodes:
             for number, saved in enumerate(node.saved):
-                tail, head = f"{self._id(node)}_s{number}", self._id(node)
-                ends = (tail, head) if self._forward else (head, tail)
+                ends = self._directed(f"{self._id(node)}_s{number}", self._id(node))
                 yield *ends, {"style": "dotted", "dir": "none", "tooltip": _tooltip([f"saved {saved.name}"])}
+
+    def _directed(self, source: str, user: str) -> tuple[str, str]:
+        """Tail and head of the arrow between two nodes."""
+        return (source, user) if self._forward else (user, source)
 
     def _arrow(self, edge: Edge, user: Node, source: Node) -> dict[str, str]:
         """Solid where a gradient flows; backward has no arrowhead where none does, and a bar before a cut."""

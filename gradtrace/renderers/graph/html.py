@@ -18,7 +18,7 @@ from gradtrace.graphs import fold
 from gradtrace.graphs.fold import ALL
 from gradtrace.graphs.outline import outline
 from gradtrace.model.finding import Finding, Report
-from gradtrace.model.graph import Graph, Kind, Node, SavedState
+from gradtrace.model.graph import Gradient, Graph, Kind, Node, SavedState
 from gradtrace.model.site import Site, Stack
 from gradtrace.renderers import wording
 from gradtrace.renderers.paper import Paper
@@ -206,9 +206,9 @@ class _Words:
 
     @staticmethod
     def _title(node: Node) -> str:
-        named = " = ".join(word for word in (node.name, node.value) if word is not None)
+        named = wording.assignment(node)
         if node.box is not None:
-            times = f" × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
+            times = wording.times(node.box).replace("   ", " ")
             return wording.printable("  ".join(filter(None, (wording.box_title(node.box) + times, node.op))))
         return wording.printable("  ".join(filter(None, (named, node.op))) or node.kind.value)
 
@@ -221,12 +221,11 @@ class _Words:
     def _label(self, node: Node) -> Iterable[str]:
         at = wording.place(node.stack[0], self._main) if node.stack else ""
         shape = wording.shapes(node.outputs, self._device)
-        named = " = ".join(word for word in (node.name, node.value) if word is not None)
+        named = wording.assignment(node)
         where = "   ".join(filter(None, (shape, at)))
         gradient = wording.gradient(node.gradient)[-1]
         if node.box is not None:
-            times = f"   × {node.box.times}" if node.box.times > 1 and not node.box.more else ""
-            title = wording.box_title(node.box, node.module) + times
+            title = wording.box_title(node.box, node.module) + wording.times(node.box)
             return named, title, node.op, where, wording.box_facts(node.box)[1], gradient
         if node.kind is Kind.CUT:
             return node.op, named, where
@@ -235,24 +234,41 @@ class _Words:
         return named or node.kind.value, shape, gradient
 
     def _facts(self, node: Node) -> Mapping[str, str]:
-        saved = [
-            f"{one.name} {wording.shape(one.tensor, self._device)}, {wording.size(one.bytes)}"
-            for one in node.saved
-            if one.state is SavedState.HELD
-        ]
-        gradient = node.gradient
-        box = node.box
-        return {
-            "kind": {Kind.LEAF: "leaf", Kind.CONSTANT: "constant: needs no gradient", Kind.CUT: "cut: gradients stop"}.get(node.kind, ""),
+        facts = {
+            "kind": _KINDS.get(node.kind, ""),
             "operation": node.op if node.kind is Kind.OP else "",
-            "module": (wording.box_title(box) if box is not None else "") or node.module,
+            "module": node.module,
             "shape": wording.shapes(node.outputs, self._device),
             "grad before": node.grad or "",
-            "gradient": "" if gradient is None else f"norm {gradient.norm:.4g}, mean {gradient.mean:.4g}",
-            "zeros": "" if gradient is None else f"{100 * gradient.zeros:.3g} %",
-            "NaN or infinite": "" if gradient is None or not gradient.nonfinite else f"{100 * gradient.nonfinite:.3g} %",
-            "nodes": f"{len(box.members):,}" if box is not None else "",
-            "parameters": f"{box.parameters:,}" if box is not None else "",
-            "saved": wording.size(box.saved_bytes) if box is not None else "; ".join(saved),
-            "special": ", ".join(wording.tags(node)),
-        }  # fmt: skip
+        }
+        if node.gradient is not None:
+            facts |= _gradient_facts(node.gradient)
+        if node.box is None:
+            facts["saved"] = self._saved(node)
+        else:
+            facts["module"] = wording.box_title(node.box) or node.module
+            facts["nodes"] = f"{len(node.box.members):,}"
+            facts["parameters"] = f"{node.box.parameters:,}"
+            facts["saved"] = wording.size(node.box.saved_bytes)
+        return facts | {"special": ", ".join(wording.tags(node))}
+
+    def _saved(self, node: Node) -> str:
+        held = [one for one in node.saved if one.state is SavedState.HELD]
+        return "; ".join(
+            f"{one.name} {wording.shape(one.tensor, self._device)}, {wording.size(one.bytes)}" for one in held
+        )
+
+
+_KINDS = {
+    Kind.LEAF: "leaf",
+    Kind.CONSTANT: "constant: requires no grad",
+    Kind.CUT: "cut: gradients stop",
+}
+
+
+def _gradient_facts(gradient: Gradient) -> Mapping[str, str]:
+    return {
+        "gradient": f"norm {gradient.norm:.4g}, mean {gradient.mean:.4g}",
+        "zeros": f"{100 * gradient.zeros:.3g} %",
+        "NaN or infinite": f"{100 * gradient.nonfinite:.3g} %" if gradient.nonfinite else "",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, TypeVar
 
@@ -118,24 +119,30 @@ def _joined(words: Sequence[str], last: str = "and") -> str:
 def of_step(step: StoryStep, named: set[tuple[str, ...]]) -> list[str]:
     """What a statement changed, sentence by sentence. `named` are sets of leaves that were named before: it grows."""
     found: list[str] = []
-    kinds = {type(fact) for fact in step.facts}
     for kind, describe in _DESCRIBED.items():
-        facts = [fact for fact in step.facts if type(fact) is kind]
-        if kind is Raised and any(isinstance(fact, Asked) and fact.error for fact in step.facts):
-            # the request has named the error
-            found += (text for fact in step.facts if isinstance(fact, Raised) for text in _raised(fact)[1:])
-            continue
-        if kind is Left:
-            cut = {fact.cut for fact in step.facts if isinstance(fact, Made)}
-            facts = [fact for fact in facts if Printed not in kinds and getattr(fact, "op", "") not in cut]
+        facts = [fact for fact in _worth_saying(step) if type(fact) is kind]
         whole = _WHOLE.get(kind)
         if whole is not None and len(facts) > _FACTS:
             found += whole(facts)
         else:
-            found += (printable(text) for fact in facts for text in describe(fact))
+            for fact in facts:
+                found += map(printable, describe(fact))
         if kind is Made:
             found += _flows((fact for fact in step.facts if isinstance(fact, Made)), named)
     return found
+
+
+def _worth_saying(step: StoryStep) -> Iterator[Fact]:
+    """The facts of a step without those that another one says as well."""
+    cut = {fact.cut for fact in step.facts if isinstance(fact, Made)}
+    printing = any(isinstance(fact, Printed) for fact in step.facts)
+    request_failed = any(isinstance(fact, Asked) and fact.error for fact in step.facts)
+    for fact in step.facts:
+        if isinstance(fact, Left) and (printing or fact.op in cut):
+            continue
+        if isinstance(fact, Raised) and request_failed:
+            fact = replace(fact, error="")  # the request has named it
+        yield fact
 
 
 def _flows(facts: Iterable[Made], named: set[tuple[str, ...]]) -> Iterator[str]:
@@ -352,8 +359,8 @@ def _printed(fact: Printed) -> list[str]:
 
 
 def _raised(fact: Raised) -> list[str]:
-    states = [text for one in fact.states for text in _made(one)[:1]]
-    return [f"raises {_short(fact.error)}", *(f"state: {text}" for text in states)]
+    raised = [f"raises {_short(fact.error)}"] if fact.error else []
+    return raised + [f"state: {_made(state)[0]}" for state in fact.states]
 
 
 def _many_graded(facts: Sequence[Graded]) -> list[str]:

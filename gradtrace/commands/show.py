@@ -71,7 +71,9 @@ def show(options: Options, wanted: GraphOptions, folding: Folding, saved: bool =
         if kind == "json":
             return document.written(graphs, options.named, torch)
         folded = folding.of(graphs, tree.height, tree.PAGE)
-        return out.paper.printed(lambda console: tree.render(folded, console, saved=saved))
+        return out.paper.printed(
+            lambda console: tree.render(folded, console, saved=saved, legend=out.paper.is_terminal)
+        )
 
     return _draw_graphs(options, wanted, Out(options.output, options.color, claim=kind == "json"), draw)
 

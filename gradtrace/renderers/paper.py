@@ -21,6 +21,11 @@ class Paper:
     color: bool = False
     detail: int = 0
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether people read it at once."""
+        return self.width is None
+
     def printed(self, draw: Callable[[Console], None]) -> str:
         """What `draw` prints on a console made for this paper."""
         file = _Encoded(self.encoding)

@@ -439,3 +439,9 @@ def test_ascii_where_the_terminal_knows_no_more() -> None:
 def test_a_name_can_neither_break_a_line_nor_speak_to_the_terminal() -> None:
     node = Node(1, OP, "Odd", "[red]a[/red]\n\x1b[31m\ud800", (tensor(),))
     assert body(graph(node, reads={})) == "● [red]a[/red]\\n\\x1b[31m\\ud800  Odd  scalar\n"
+
+
+def test_a_legend_names_the_signs_that_occur() -> None:
+    stream = io.StringIO()
+    tree.render([bce()], Console(file=stream, width=100), legend=True)
+    assert stream.getvalue().endswith("\n\n● operation  ◆ leaf  · constant\n")

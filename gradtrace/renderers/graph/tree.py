@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
@@ -56,6 +56,13 @@ _STYLES = {
 #: where a gradient comes by, and where none does
 _SYMBOLS = {Kind.OP: "●○", Kind.LEAF: "◆◇", Kind.CONSTANT: "··", Kind.CUT: "✂✂", Kind.BOX: "▣▢"}
 _SYMBOL_STYLES = {Kind.OP: "op", Kind.LEAF: "leaf", Kind.CONSTANT: "quiet", Kind.BOX: "box"}
+_MEANINGS = {
+    Kind.OP: "operation",
+    Kind.LEAF: "leaf",
+    Kind.CONSTANT: "constant",
+    Kind.BOX: "folded",
+    Kind.CUT: "cut",
+}
 _ASCII = str.maketrans({
     "│": "|", "├": "|", "└": "`", "─": "-", "●": "*", "○": "o", "◆": "+", "◇": "=", "·": ".", "✂": "x", "⋮": ":", "▣": "@", "▢": "0",
     "…": "~", "×": "x", "█": "#", "▁": "_", "▂": "_", "▃": "-", "▄": "-", "▅": "=", "▆": "=", "▇": "#", "∇": "g", "┃": "|", "⚠": "!",
@@ -108,8 +115,10 @@ class Fact(NamedTuple):
     rank: int = 9
 
 
-def render(graphs: Sequence[Graph], console: Console, fold: bool = True, saved: bool = False) -> None:
-    """Prints each graph: a header, then the tree from its root back to its leaves.
+def render(
+    graphs: Sequence[Graph], console: Console, fold: bool = True, saved: bool = False, legend: bool = False
+) -> None:
+    """Prints each graph: a header, then the tree from its root back to its leaves; at the end a `legend` of the signs.
 
     With `fold`, long runs of the same operations at the same lines are shown by their first and last iteration; cuts and
     faults are never folded away. With `saved`, the bytes kept for the backward stand at each operation and, by module
@@ -118,6 +127,8 @@ def render(graphs: Sequence[Graph], console: Console, fold: bool = True, saved: 
     paint = {name: console.get_style(style) for name, style in _STYLES.items()}
     paint |= {f"{name} unreached": style + Style(dim=True) for name, style in paint.items()}
     lines = _pages(graphs, console.width, fold, saved)
+    if legend:
+        lines = chain(lines, _legend(graphs, console.width))
     if _needs_ascii(console.encoding):
         lines = ([Span(_ascii(text, console.encoding), style) for text, style in line] for line in lines)
     while chunk := list(islice(lines, 1_000)):
@@ -126,6 +137,16 @@ def render(graphs: Sequence[Graph], console: Console, fold: bool = True, saved: 
         else:
             segments = [segment for line in chunk for segment in _segments(line, paint)]
         console.print(Segments(segments), soft_wrap=True, end="")
+
+
+def _legend(graphs: Sequence[Graph], width: int) -> Iterator[Line]:
+    """What the signs mean, of those that occur."""
+    kinds = {node.kind for graph in graphs for node in graph.nodes}
+    signs = [f"{_SYMBOLS[kind][0]} {meaning}" for kind, meaning in _MEANINGS.items() if kind in kinds]
+    if Kind.CUT in kinds:
+        signs.append("○ ◇ ▢ no gradient arrives")
+    yield []
+    yield from _fit([Fact("quiet", (sign,)) for sign in signs], [], "  ", width)
 
 
 def _needs_ascii(encoding: str) -> bool:
@@ -456,7 +477,7 @@ class _Facts:
         self._referred = referred
         self._main = wording.main_file(graph)
         self._device = wording.device(graph)
-        self._told: dict[object, list[Fact]] = {}
+        self._facts: dict[object, list[Fact]] = {}
         self.reached = wording.reached(graph)
 
     def symbol(self, row: Row) -> Span:
@@ -491,15 +512,14 @@ class _Facts:
             here,
             tuple(edge.output for edge in row.edges),
         )
-        if key not in self._told:
-            self._told[key] = [fact for fact in self._about(row, here) if fact.forms[0]]
+        if key not in self._facts:
+            self._facts[key] = [fact for fact in self._about(row, here) if fact.forms[0]]
         number = [Fact("number", (f"#{node.id}",))] if node.id in self._referred else []
-        return number + self._told[key]
+        return number + self._facts[key]
 
     def _about(self, row: Row, here: bool) -> list[Fact]:
         node = row.node
-        words = " = ".join(word for word in (node.name, node.value) if word is not None)
-        name = Fact("leaf" if node.kind is Kind.LEAF else "name", _forms(words, 20), 4)
+        name = Fact("leaf" if node.kind is Kind.LEAF else "name", _forms(wording.assignment(node), 20), 4)
         if node.kind is Kind.CUT:
             return self._cut(node, name)
         if node.box is not None:
@@ -512,7 +532,7 @@ class _Facts:
         return [
             Fact("box", (title, wording.elide_head(title, 28)), 2),
             Fact("op", (node.op, wording.elide(node.op, 16)), 1),
-            Fact("box", (f"× {box.times}" if box.times > 1 and not box.more else "",)),
+            Fact("box", (wording.times(box).strip(),)),
             *_gradient(node),
             Fact("shape", (wording.shapes(node.outputs, self._device),), 2),
             *self._marks(node),

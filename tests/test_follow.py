@@ -328,4 +328,4 @@ def test_what_is_too_large_to_be_looked_at_is_not_told_as_nothing(
     assert "from a graph that is too large to look at" in story
     assert "with respect to leaves beyond the part of its graph that was looked at" in story
     assert "not reached" not in story
-    assert story.count("a leaf that asks") == 1
+    assert story.count("a leaf that requires grad") == 1

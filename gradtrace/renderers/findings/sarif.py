@@ -36,7 +36,7 @@ def render(report: Report, paper: Paper) -> str:
         "tool": {
             "driver": {"name": "gradtrace", "version": __version__, "rules": [_rule(one) for one in report.rules]}
         },
-        "originalUriBaseIds": {_ROOT: {"uri": Path(report.root or os.getcwd()).as_uri().rstrip("/") + "/"}},
+        "originalUriBaseIds": {_ROOT: {"uri": _uri(report.root or os.getcwd()).rstrip("/") + "/"}},
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(report)],
         "results": list(_results(report)),
@@ -111,8 +111,23 @@ def _place(site: Site, report: Report) -> _Object:
 def _artifact(path: str, report: Report) -> _Object:
     relative = file(path, report.root)
     if os.path.isabs(relative):
-        return {"uri": Path(relative).as_uri()}
-    return {"uri": quote(os.fsencode(Path(relative).as_posix())), "uriBaseId": _ROOT}
+        return {"uri": _uri(relative)}
+    return {"uri": quote(_encoded(relative)), "uriBaseId": _ROOT}
+
+
+def _uri(path: str) -> str:
+    """The URI of an absolute path."""
+    encoded = quote(_encoded(path))
+    return f"file://{encoded}" if encoded.startswith("/") else f"file:///{encoded}"
+
+
+def _encoded(path: str) -> bytes:
+    """With slashes, and as the file system has it; also where no file system could."""
+    path = Path(path).as_posix()
+    try:
+        return os.fsencode(path)
+    except UnicodeEncodeError:
+        return path.encode(errors="surrogatepass")
 
 
 def _region(site: Site) -> _Object:

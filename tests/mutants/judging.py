@@ -74,6 +74,8 @@ def effect(mutant: Mutant, run: Callable[[bool], Outcome]) -> tuple[Outcome, str
     needs = mutant.faults[0].needs
     if needs == "starved" and not same and not is_starved(base, outcome):
         return outcome, "every parameter still gets its gradients", False
+    if needs == "nonfinite" and not same and outcome.nonfinite <= base.nonfinite:
+        return outcome, "every gradient is still finite", False
     if not same:
         return outcome, "", False
     if needs != "any":

@@ -129,8 +129,8 @@ class _Instrument(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         key = key_of(node)
-        if isinstance(node.func, ast.Attribute):
-            node.func.value = self.visit(node.func.value)
+        if not isinstance(node.func, ast.Name) or node.func.id != "super":
+            node.func = self.visit(node.func)
         node.args = [self.visit(a) for a in node.args]
         node.keywords = [self.visit(k) for k in node.keywords]
         return self._noted(node, key)

@@ -1,4 +1,4 @@
-"""The score: a table of operators by programs, each miss, and the totals."""
+"""The score: a table of operators by programs, and the totals."""
 
 from __future__ import annotations
 
@@ -42,17 +42,15 @@ def share(part: int, whole: int) -> str:
 
 
 def report(mutants: Sequence[Mutant], bases: Sequence[Base]) -> str:
-    """The table, each miss, and the totals."""
+    """The table and the totals."""
     kept = [m for m in mutants if not m.dropped]
-    order = {name: number for number, name in enumerate([*OPERATORS, PAIR])}
-    misses = sorted((m for m in kept if not m.line_is_right), key=lambda m: (order[m.operator], m.base.name))
     dropped: dict[str, int] = defaultdict(int)
     for mutant in mutants:
         if mutant.dropped:
             dropped[mutant.dropped.split(":")[0]] += 1
     rule, line = sum(m.rule_is_right for m in kept), sum(m.line_is_right for m in kept)
     silent = sum(not b.alarms and not b.trouble for b in bases)
-    parts = [table(kept, bases), "", *(m.miss() for m in misses), ""]
+    parts = [table(kept, bases), ""]
     for kind in ("", "late", "some", PAIR):
         group = [m for m in kept if m.onset == kind]
         found = [m for m in group if m.rule_is_right]

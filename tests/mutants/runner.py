@@ -92,8 +92,11 @@ def score(
 
 
 def shown(mutants: Iterator[Mutant], total: int) -> Iterator[Mutant]:
-    """Passes the mutants on; on a terminal their number goes along."""
+    """Passes the mutants on, and prints each miss at once; on a terminal their number goes along."""
+    progress = sys.stderr.isatty()
     for number, mutant in enumerate(mutants, 1):
-        if sys.stderr.isatty():
+        if not mutant.dropped and not mutant.line_is_right:
+            print("\r" * progress + mutant.miss(), flush=True)
+        if progress:
             print(f"\r{number}/{total}", end="" if number < total else "\n", file=sys.stderr, flush=True)
         yield mutant

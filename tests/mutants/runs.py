@@ -33,7 +33,8 @@ class Outcome:
     digest: str = ""
     #: for each parameter of an optimizer the number of steps at which it had a gradient that was not 0
     fed: list[int] = field(default_factory=list)
-    steps: int = 0
+    #: steps with a gradient that has NaN or infinity
+    nonfinite: int = 0
     #: saved tensors: all, the most that were alive at a step, those alive at the end; and the hooks registered
     saved: list[int] = field(default_factory=list)
 
@@ -251,22 +252,24 @@ def _observe(script: Script, memory: bool) -> dict[str, Any]:
     kept: dict[int, Any] = {}
     fed: dict[int, int] = {}
     ledger = _Saved()
-    steps = 0
+    nonfinite = 0
 
     def keep(_module: Any, _name: str, tensor: Any) -> None:
         if tensor is not None:
             kept[id(tensor)] = tensor
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        nonlocal steps
-        steps += 1
+        nonlocal nonfinite
         ledger.at_step()
+        broken = False
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 kept[id(parameter)] = parameter
                 grad = parameter.grad
                 fed.setdefault(id(parameter), 0)
                 fed[id(parameter)] += bool(grad is not None and grad.any())
+                broken = broken or bool(grad is not None and not grad.isfinite().all())
+        nonfinite += broken
 
     modules.register_module_parameter_registration_hook(keep)
     modules.register_module_buffer_registration_hook(keep)
@@ -289,7 +292,13 @@ def _observe(script: Script, memory: bool) -> dict[str, Any]:
             if isinstance(tensor, torch.Tensor) and tensor.layout == torch.strided:
                 digest.update(tensor.detach().reshape(-1).contiguous().view(torch.uint8).numpy().tobytes())
     saved = [ledger.total, ledger.peak, ledger.alive, hooks]
-    return {"error": error, "digest": digest.hexdigest(), "fed": [*fed.values()], "steps": steps, "saved": saved}
+    return {
+        "error": error,
+        "digest": digest.hexdigest(),
+        "fed": [*fed.values()],
+        "nonfinite": nonfinite,
+        "saved": saved,
+    }
 
 
 class _Saved:

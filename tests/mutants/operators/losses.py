@@ -165,26 +165,27 @@ def time_for_batch(program: Program) -> Iterator[Fault]:
 
 
 @operator("late", "some")
-def square_root_of_zero(program: Program) -> Iterator[Fault]:
-    """The square root of an activation that is 0 for some: its slope there is infinite."""
+def signed_square_root(program: Program) -> Iterator[Fault]:
+    """The signed square root of an activation that is 0 for some: its slope there is infinite."""
     for call in program.calls():
         fact = program.fact(call)
         if function_name(call) == "relu" and fact and fact.kind == "tensor" and fact.live:
-            edit = program.replace(call, f"{HERE}torch.sqrt({program.source(call)})")
-            yield Fault((edit,), (want("nonfinite-grad"),), needs="values", line=call.lineno)
+            edits = program.replace(call, f"{HERE}signed_sqrt({program.source(call)})"), program.define(*_SIGNED_ROOT)
+            yield Fault(edits, (want("nonfinite-grad"),), needs="nonfinite", line=call.lineno)
+
+
+_SIGNED_ROOT = "def signed_sqrt(value):", f"    {HERE}return torch.sign(value) * torch.sqrt(torch.abs(value))"
 
 
 @operator("late", "some")
-def masked_logarithm(program: Program) -> Iterator[Fault]:
-    """torch.where selects around a logarithm of what is not positive: the value is right, the gradient is NaN."""
+def masked_square_root(program: Program) -> Iterator[Fault]:
+    """torch.where selects around the root of what is not positive: the value is right, the gradient is NaN."""
     for node in live_expressions(program):
         fact = program.fact(node)
         if fact and not fact.leaf and len(fact.shape) > 1 and isinstance(node, ast.Name | ast.Call):
             text = bracketed(program, node)
-            value = f"torch.where({text} > 0, torch.log({text}.clamp(min=0)), {text})"
-            yield Fault(
-                (program.replace(node, HERE + value),), (want("nonfinite-grad"),), needs="values", line=node.lineno
-            )
+            edit = program.replace(node, f"{HERE}torch.where({text} > 0, torch.sqrt({text}), {text})")
+            yield Fault((edit,), (want("nonfinite-grad"),), needs="nonfinite", line=node.lineno)
 
 
 @operator("late", "some")
@@ -199,7 +200,7 @@ def divided_by_zero_norm(program: Program) -> Iterator[Fault]:
         fact = program.fact(node)
         if fact and not fact.leaf and len(fact.shape) > 1 and isinstance(node, ast.Name | ast.Call):
             edits = program.replace(node, f"{HERE}direction({program.source(node)})"), program.define(*helper)
-            yield Fault(edits, (want("nonfinite-grad"),), needs="values", line=node.lineno)
+            yield Fault(edits, (want("nonfinite-grad"),), needs="nonfinite", line=node.lineno)
 
 
 @operator("late", "some")

@@ -43,7 +43,10 @@ def drop_retain_graph(program: Program) -> Iterator[Fault]:
     for call in program.calls():
         for keyword in call.keywords:
             if keyword.arg == "retain_graph":
-                wants = want("freed-graph", at=(*backwards_near(program, call), call))
+                others = [
+                    c for c in program.calls() if method(c) == "grad" and program.function(c) is program.function(call)
+                ]
+                wants = want("freed-graph", at=(*backwards_near(program, call), *others, call))
                 yield Fault((program.replace(keyword.value, HERE + "False"),), (wants,), line=call.lineno)
 
 

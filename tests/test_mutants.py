@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from conftest import ENVIRONMENT, ROOT
 from mutants import probe
+from mutants.faults import mutate
+from mutants.onset import delayed
 from mutants.operators import OPERATORS
 from mutants.source import Program
 
@@ -69,7 +71,7 @@ def loop() -> Program:
 def mutated(program: Program, *operators: str) -> tuple[str, list[list[str]]]:
     """The text with the first fault of each operator, and for each the lines where it must be found."""
     faults = [next(iter(OPERATORS[name].make(program))) for name in operators]
-    results = program.mutate(faults)
+    results = mutate(program, faults)
     lines = results[0].text.splitlines()
     marks = [sorted({n for _, numbers in r.wants for n in numbers}) for r in results]
     return results[0].text, [[lines[n - 1].strip() for n in numbers] for numbers in marks]
@@ -146,9 +148,9 @@ def test_all_other_lines_stay_as_they_are(loop: Program) -> None:
 
 def test_a_fault_begins_late(loop: Program) -> None:
     fault = next(iter(OPERATORS["retain-graph"].make(loop)))
-    late = loop.delayed(fault, "late")
+    late = delayed(loop, fault, "late")
     assert late is not None
-    (result,) = loop.mutate([late])
+    (result,) = mutate(loop, [late])
     expected = """\
         if next(ticks) >= 8:
             loss.backward(retain_graph=True)
@@ -163,16 +165,16 @@ def test_a_fault_begins_late(loop: Program) -> None:
 
 
 def test_a_dropped_statement_is_dropped_late(loop: Program) -> None:
-    late = loop.delayed(next(iter(OPERATORS["drop-zero-grad"].make(loop))), "some")
+    late = delayed(loop, next(iter(OPERATORS["drop-zero-grad"].make(loop))), "some")
     assert late is not None
-    assert "    if next(ticks) % 3 != 2:\n        optimizer.zero_grad()" in loop.mutate([late])[0].text
+    assert "    if next(ticks) % 3 != 2:\n        optimizer.zero_grad()" in mutate(loop, [late])[0].text
 
 
 def test_a_loop_that_counts_is_the_clock() -> None:
     program = probed(LOOP.replace("    total += loss.item()\n", "    total += loss.item() + step\n"))
-    late = program.delayed(next(iter(OPERATORS["retain-graph"].make(program))), "late")
+    late = delayed(program, next(iter(OPERATORS["retain-graph"].make(program))), "late")
     assert late is not None
-    assert "    if step >= 8:\n" in program.mutate([late])[0].text
+    assert "    if step >= 8:\n" in mutate(program, [late])[0].text
 
 
 def test_two_faults_have_their_own_lines(loop: Program) -> None:

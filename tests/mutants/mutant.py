@@ -9,9 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mutants.faults import Fault, Mutated, mutate
+from mutants.onset import delayed
 from mutants.operators import Operator
 from mutants.runs import Found, Outcome
-from mutants.source import Fault, Mutated, Program
+from mutants.source import Program
 
 #: name of the operator that puts in two faults
 PAIR = "two-at-once"
@@ -108,8 +110,8 @@ def generate(base: Base, operators: Iterable[Operator], most: int, seed: int) ->
             continue
         onset = chance.choice(operator.onsets)
         for mutant in chance.sample(mutants, len(mutants)):
-            delayed = base.program.delayed(mutant.faults[0], onset)
-            late = _mutant(operator.name, base, (delayed,)) if delayed else None
+            fault = delayed(base.program, mutant.faults[0], onset)
+            late = _mutant(operator.name, base, (fault,)) if fault else None
             if late:
                 yield late
                 break
@@ -119,8 +121,8 @@ def picked(base: Base, operators: Iterable[Operator], titles: Iterable[str]) -> 
     """Those mutants, of every place and onset, that have one of these titles."""
     for operator in operators:
         for fault in operator.make(base.program):
-            delayed = [base.program.delayed(fault, onset) for onset in operator.onsets]
-            for each in (fault, *delayed):
+            others = [delayed(base.program, fault, onset) for onset in operator.onsets]
+            for each in (fault, *others):
                 mutant = _mutant(operator.name, base, (each,)) if each else None
                 if mutant and mutant.title in titles:
                     yield mutant
@@ -135,7 +137,7 @@ def places(bases: Iterable[Base], operators: Iterable[Operator]) -> tuple[dict[s
             for fault in operator.make(base.program):
                 count[operator.name] += 1
                 try:
-                    base.program.mutate([fault])
+                    mutate(base.program, [fault])
                 except (SyntaxError, ValueError) as error:
                     broken.append(f"{operator.name} {base.name}:{fault.line} {error}")
     return count, broken
@@ -144,7 +146,7 @@ def places(bases: Iterable[Base], operators: Iterable[Operator]) -> tuple[dict[s
 def _mutant(name: str, base: Base, faults: tuple[Fault, ...], parts: tuple[Mutant, ...] = ()) -> Mutant | None:
     """The mutant; None where the result is no Python, or where two faults do not fit together."""
     try:
-        mutated: list[Mutated] = base.program.mutate(faults)
+        mutated: list[Mutated] = mutate(base.program, faults)
     except (SyntaxError, ValueError):
         return None
     wants = [[(rules, lines) for rules, lines in m.wants if lines] for m in mutated]

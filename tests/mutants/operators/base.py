@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mutants.source import HERE, Edit, Fault, Program, Want
+from mutants.faults import HERE, Edit, Fault, Want
+from mutants.source import Program
 
 Maker = Callable[[Program], Iterator[Fault]]
 

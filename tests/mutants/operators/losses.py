@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mutants.faults import HERE, Fault
 from mutants.operators.base import backwards, bracketed, function_name, live_expressions, method, operator, want
-from mutants.source import HERE, Fault, Program
+from mutants.source import Program
 
 _LOSSES = (
     "mse_loss",

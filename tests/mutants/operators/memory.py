@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mutants.faults import HERE, Edit, Fault
 from mutants.operators.base import backwards, backwards_near, function_name, live_expressions, method, operator, want
-from mutants.source import HERE, Edit, Fault, Program
+from mutants.source import Program
 
 #: operations that save their output for the backward pass
 _SAVE_OUTPUT = "relu", "sigmoid", "tanh", "exp", "softmax", "sqrt", "log_softmax"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mutants.faults import HERE, Fault
 from mutants.operators.base import alias, bracketed, live_expressions, method, operator, want
-from mutants.source import HERE, Fault, Program
+from mutants.source import Program
 
 #: what a cut may be reported as, at the cut
 CUT = "no-graph", "unreached-parameter", "dead-loss-term", "unused-loss", "zero-gradient", "step-without-grad"

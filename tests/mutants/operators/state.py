@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from mutants.faults import HERE, Fault
 from mutants.operators.base import (
     backwards,
     function_name,
@@ -20,7 +20,7 @@ from mutants.operators.base import (
     zeroings,
 )
 from mutants.operators.paths import CUT
-from mutants.source import HERE, Fault, Program
+from mutants.source import Program
 
 
 @operator()
@@ -59,19 +59,15 @@ def layer_after_optimizer(program: Program) -> Iterator[Fault]:
             fact = program.fact(node)
             if fact and fact.kind == "module" and fact.layers and isinstance(node, ast.Name | ast.Attribute):
                 for path, code in (fact.layers[-1], fact.layers[0]):
-                    target = f"{program.source(node)}.{_indexed(path)}"
+                    target = f"{program.source(node)}{_indexed(path)}"
                     line = program.after(made, f"{HERE}{target} = {_qualified(program, code)}")
                     wants = want("unoptimized-parameter", "unreached-parameter", at=(made,))
                     yield Fault((line,), (wants,), needs="values", line=made.lineno)
 
 
 def _indexed(path: str) -> str:
-    """`body.0.fc` as Python writes it: body[0].fc."""
-    return (
-        re.sub(r"\.(\d+)", r"[\1]", path)
-        if not path[0].isdigit()
-        else "get_submodule('')" + re.sub(r"(?:^|\.)(\d+)", r"[\1]", path)
-    )
+    """`body.0.fc` as Python writes it behind a module: `.body[0].fc`."""
+    return "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in path.split("."))
 
 
 def _qualified(program: Program, code: str) -> str:
@@ -111,7 +107,7 @@ def twice_in_optimizer(program: Program) -> Iterator[Fault]:
         fact = program.fact(caller) if caller is not None else None
         if method(parameters) == "parameters" and fact and fact.layers and caller is not None:
             name = program.source(caller)
-            text = f"{HERE}[*{name}.parameters(), *{name}.{_indexed(fact.layers[-1][0])}.parameters()]"
+            text = f"{HERE}[*{name}.parameters(), *{name}{_indexed(fact.layers[-1][0])}.parameters()]"
             edit = program.replace(parameters, text)
             yield Fault((edit,), (want("duplicate-parameter", at=(made,)),), needs="values", line=made.lineno)
 

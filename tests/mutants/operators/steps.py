@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from mutants.faults import HERE, Fault
 from mutants.operators.base import (
     backwards,
     backwards_near,
@@ -25,7 +26,7 @@ from mutants.operators.base import (
     want,
     zeroings,
 )
-from mutants.source import HERE, Fault, Program
+from mutants.source import Program
 
 
 @operator("late", "some")

@@ -50,7 +50,7 @@ class Fault:
 
     `needs` is the least that must differ when the program runs: "any" (parameters, an exception, or memory), "values"
     (parameters or an exception), "starved" (parameters that get fewer gradients, or an exception), "nonfinite" (a step with
-    NaN or infinity in a gradient, or an exception). `raises`: whether
+    NaN or infinity in a gradient, or an exception), "raises" (an exception). `raises`: whether
     the fault may end the program with an exception. `note` is a word about the variant.
     """
 

@@ -72,6 +72,8 @@ def effect(mutant: Mutant, run: Callable[[bool], Outcome]) -> tuple[Outcome, str
         alone = any(p.outcome.digest == outcome.digest and not q.by_memory for p, q in _each_with_other(mutant.parts))
         return outcome, "one of the faults has no effect" if alone else "", False
     needs = mutant.faults[0].needs
+    if needs == "raises":
+        return outcome, "raises nothing", False
     if needs == "starved" and not same and not is_starved(base, outcome):
         return outcome, "every parameter still gets its gradients", False
     if needs == "nonfinite" and not same and outcome.nonfinite <= base.nonfinite:

@@ -31,8 +31,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--only", action="append", metavar="OPERATOR", help="operators with this in their name; may be repeated")
     add("--pick", action="append", metavar="TITLE", help="only this mutant, as a miss names it; may be repeated")
     add("--per", type=int, default=1, metavar="N", help="places for each operator and program (default: 1)")
-    add("--pairs", type=int, default=3, metavar="N", help="mutants with two faults for each program (default: 3)")
-    add("--sample", type=int, metavar="N", help="only so many mutants, by chance, and none with two faults")
+    add("--pairs", type=int, metavar="N", help="mutants with two faults for each program (default: 3; of a sample 0)")
+    add("--sample", type=int, metavar="N", help="only so many mutants, by chance")
     add("--seed", type=int, default=0, metavar="S", help="for what is chosen by chance (default: 0)")
     add("--keep", type=Path, metavar="DIR", help="leave the mutants in this folder")
     add("--json", type=Path, metavar="FILE", help="write all results to this file")
@@ -85,8 +85,10 @@ def score(
     if options.sample is not None:
         planned = random.Random(options.seed).sample(planned, min(options.sample, len(planned)))
     judged = list(shown(judge(planned, folder, options.jobs, options.timeout), len(planned)))
-    if options.pairs and options.sample is None and not options.pick:
-        two = list(pairs(planned, options.pairs, options.seed))
+    most = 0 if options.pick or options.sample is not None else 3
+    most = options.pairs if options.pairs is not None else most
+    if most:
+        two = list(pairs(planned, most, options.seed))
         judged += shown(judge(two, folder, options.jobs, options.timeout), len(two))
     return judged
 

@@ -112,6 +112,17 @@ def stepped(program: Program, step: ast.Expr) -> str:
     return program.source(caller)
 
 
+def closes_over(program: Program, step: ast.Expr) -> bool:
+    """Whether the step is given a closure, which computes the gradients again."""
+    assert isinstance(step.value, ast.Call)
+    return any(program.kind(argument) == "function" for argument in step.value.args)
+
+
+def gradient_calls(program: Program) -> list[ast.Call]:
+    """The calls of torch.autograd.grad that ran."""
+    return [c for c in program.calls() if method(c) == "grad" and program.fact(c)]
+
+
 def clippings(program: Program) -> list[ast.Expr]:
     return [*simple(program, "clip_grad_norm_"), *simple(program, "clip_grad_value_")]
 

@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from mutants.faults import HERE, Fault
-from mutants.operators.base import backwards, bracketed, function_name, live_expressions, method, operator, want
+from mutants.operators.base import (
+    backwards,
+    bracketed,
+    function_name,
+    gradient_calls,
+    live_expressions,
+    method,
+    operator,
+    want,
+)
 from mutants.source import Program
 
 _LOSSES = (
@@ -121,8 +130,8 @@ def loss_without_reduction(program: Program) -> Iterator[Fault]:
             if not keywords:
                 text = program.source(call)[:-1] + ', reduction="none")'
                 edit = program.replace(call, HERE + text)
-                wants = want("nonscalar-backward", at=tuple(backwards(program)))
-                yield Fault((edit,), (wants,), line=call.lineno)
+                wants = want("nonscalar-backward", at=(*backwards(program), *gradient_calls(program)))
+                yield Fault((edit,), (wants,), needs="raises", line=call.lineno)
 
 
 @operator("late", "some")
@@ -134,8 +143,8 @@ def drop_mean(program: Program) -> Iterator[Fault]:
             before = program.fact(call.func.value)
             if before and before.kind == "tensor" and before.shape:
                 edit = program.replace(call, HERE + program.source(call.func.value))
-                wants = want("nonscalar-backward", at=tuple(backwards(program)))
-                yield Fault((edit,), (wants,), line=call.lineno)
+                wants = want("nonscalar-backward", at=(*backwards(program), *gradient_calls(program)))
+                yield Fault((edit,), (wants,), needs="raises", line=call.lineno)
 
 
 @operator()
@@ -204,7 +213,7 @@ def divided_by_zero_norm(program: Program) -> Iterator[Fault]:
             yield Fault(edits, (want("nonfinite-grad"),), needs="nonfinite", line=node.lineno)
 
 
-@operator("late", "some")
+@operator()
 def backpropagate_one_term(program: Program) -> Iterator[Fault]:
     """Of a sum of losses one term is forgotten: it is computed and never used."""
     for node in program.walk():

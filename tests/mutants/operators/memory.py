@@ -11,6 +11,10 @@ from mutants.source import Program
 
 #: operations that save their output for the backward pass
 _SAVE_OUTPUT = "relu", "sigmoid", "tanh", "exp", "softmax", "sqrt", "log_softmax"
+#: the modes of a model that is never seen in training mode
+_EVALUATION = 2
+#: those whose gradient is computed from the output: of relu only the sign matters
+_USE_OUTPUT = "sigmoid", "tanh", "exp", "softmax", "sqrt", "log_softmax"
 
 
 @operator("late", "some")
@@ -145,7 +149,7 @@ def drop_no_grad(program: Program) -> Iterator[Fault]:
         else:
             continue
         calls = [n for s in inside for n in ast.walk(s) if isinstance(n, ast.Call) and program.kind(n.func) == "module"]
-        runs = sum(f.count for f in map(program.fact, calls) if f)
+        runs = sum(f.count for f in (program.fact(c.func) for c in calls) if f and f.modes == _EVALUATION)
         methods = tuple(n for s in inside for n in ast.walk(s) if isinstance(n, ast.Call))
         rules = (
             "unused-graph",
@@ -223,7 +227,7 @@ def hidden_write(program: Program) -> Iterator[Fault]:
             value, fact = statement.value, program.fact(statement.value)
             if (
                 isinstance(value, ast.Call)
-                and function_name(value) in _SAVE_OUTPUT
+                and function_name(value) in _USE_OUTPUT
                 and fact
                 and fact.live
                 and fact.shape

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mutants.faults import HERE, Fault
-from mutants.operators.base import alias, bracketed, live_expressions, method, operator, want
+from mutants.faults import HERE, Fault, Want
+from mutants.operators.base import alias, bracketed, gradient_calls, live_expressions, method, operator, want
 from mutants.source import Program
 
 #: what a cut may be reported as, at the cut
@@ -17,7 +17,12 @@ def _cut(program: Program, node: ast.expr, text: str, helper: tuple[str, ...] = 
     edits = [program.replace(node, HERE + text)]
     if helper:
         edits.append(program.define(*helper))
-    return Fault(tuple(edits), (want(*CUT),), needs="starved", note=note, line=node.lineno)
+    return Fault(tuple(edits), _cut_wants(program), needs="starved", note=note, line=node.lineno)
+
+
+def _cut_wants(program: Program, *at: ast.AST) -> tuple[Want, ...]:
+    """A cut is found at the cut, or where autograd.grad finds no path any more."""
+    return want(*CUT, at=at), want("unused-input", at=(*at, *gradient_calls(program)))
 
 
 @operator("late")
@@ -68,9 +73,9 @@ def _under(program: Program, manager: str) -> Iterator[Fault]:
         ):
             continue
         facts = [program.fact(n) for n in ast.walk(statement.value)]
-        if any(f and f.kind == "tensor" and f.live for f in facts):
+        if any(f and f.kind == "tensor" and f.live and not f.leaf for f in facts):
             edit = program.wrap(statement, f"with {manager}:")
-            yield Fault((edit,), (want(*CUT),), needs="starved", line=statement.lineno)
+            yield Fault((edit,), _cut_wants(program), needs="starved", line=statement.lineno)
 
 
 @operator()
@@ -82,8 +87,8 @@ def no_grad_function(program: Program) -> Iterator[Fault]:
         returns = [n for n in ast.walk(node) if isinstance(n, ast.Return) and n.value is not None]
         facts = [program.fact(v) for r in returns for v in ast.walk(r) if program.function(r) is node]
         if any(f and f.kind == "tensor" and f.live for f in facts):
-            wants = want(*CUT, at=(node,))
-            yield Fault((program.before(node, HERE + "@torch.no_grad()"),), (wants,), needs="starved", line=node.lineno)
+            decorator = program.before(node, HERE + "@torch.no_grad()")
+            yield Fault((decorator,), _cut_wants(program, node), needs="starved", line=node.lineno)
 
 
 @operator("late")
@@ -158,9 +163,15 @@ def sample_instead_of_rsample(program: Program) -> Iterator[Fault]:
 
 @operator()
 def gradient_without_graph(program: Program) -> Iterator[Fault]:
-    """create_graph=True is dropped where the gradient goes into the loss."""
+    """create_graph=True is dropped where the gradient goes into the loss.
+
+    Where the gradient is one of several parameters, this may be meant: it is the first order of meta-learning.
+    """
     rules = "missing-create-graph", *CUT, "freed-graph"
-    for node in program.calls():
+    for node in gradient_calls(program):
+        inputs = _inputs(node)
+        if inputs is None or program.kind(inputs) != "tensor":
+            continue
         for keyword in node.keywords:
             if keyword.arg == "create_graph" and program.source(keyword.value) == "True":
                 value = program.replace(keyword.value, HERE + "False")
@@ -186,14 +197,17 @@ def backward_returns_none(program: Program) -> Iterator[Fault]:
 @operator("late")
 def gradient_of_a_copy(program: Program) -> Iterator[Fault]:
     """autograd.grad with respect to a copy that the loss does not depend on."""
-    for node in program.calls():
-        if method(node) != "grad" or not program.fact(node):
-            continue
-        inputs: ast.expr | None = node.args[1] if len(node.args) > 1 else None
-        for keyword in node.keywords:
-            if keyword.arg == "inputs":
-                inputs = keyword.value
+    for node in gradient_calls(program):
+        inputs = _inputs(node)
         if inputs is not None and program.kind(inputs) == "tensor":
             edit = program.replace(inputs, HERE + f"{bracketed(program, inputs)}.clone()")
             wants = want("unused-input", "non-leaf-grad", at=(node, program.statement(node)))
             yield Fault((edit,), (wants,), line=node.lineno)
+
+
+def _inputs(call: ast.Call) -> ast.expr | None:
+    """What autograd.grad takes the gradient with respect to."""
+    for keyword in call.keywords:
+        if keyword.arg == "inputs":
+            return keyword.value
+    return call.args[1] if len(call.args) > 1 else None

@@ -158,7 +158,8 @@ def tie_broken(program: Program) -> Iterator[Fault]:
             continue
         target = statement.targets[0]
         fact = program.fact(statement.value)
-        if target.attr == "weight" and fact and fact.leaf and fact.kind == "tensor":
+        ties = isinstance(statement.value, ast.Attribute) and target.attr == "weight"
+        if ties and fact and fact.leaf and fact.kind == "tensor":
             name = program.source(target)
             line = f"{HERE}{name} = nn.Parameter({name}.detach().clone())"
             yield Fault(

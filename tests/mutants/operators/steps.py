@@ -11,6 +11,7 @@ from mutants.operators.base import (
     backwards_near,
     between,
     clippings,
+    closes_over,
     marked,
     move,
     operator,
@@ -33,8 +34,16 @@ from mutants.source import Program
 def drop_zero_grad(program: Program) -> Iterator[Fault]:
     """The gradients are not cleared: the next step moves along old ones too."""
     for zeroing in zeroings(program):
+        if _again(program, zeroing):
+            continue
         wants = want("stale-grad", "leaked-grad", "repeated-backward", at=backwards_near(program, zeroing))
         yield Fault((program.delete(zeroing),), (wants,), needs="values", line=zeroing.lineno)
+
+
+def _again(program: Program, zeroing: ast.stmt) -> bool:
+    """Whether the same function clears the same gradients at another line too."""
+    others = [z for z in zeroings(program) if z is not zeroing and program.function(z) is program.function(zeroing)]
+    return any(program.source(z) == program.source(zeroing) for z in others)
 
 
 @operator("late", "some")
@@ -70,7 +79,7 @@ def zero_grad_before_loop(program: Program) -> Iterator[Fault]:
     """The gradients are cleared once, before the loop."""
     for zeroing in simple(program, "zero_grad"):
         loop = program.loop(zeroing)
-        if loop is None or not program.has_own_lines(loop):
+        if loop is None or not program.has_own_lines(loop) or _again(program, zeroing):
             continue
         edits = (program.delete(zeroing), program.before(loop, program.source(zeroing)))
         wants = want("stale-grad", "leaked-grad", "repeated-backward", at=backwards_near(program, zeroing))
@@ -99,6 +108,8 @@ def swap_step_and_backward(program: Program) -> Iterator[Fault]:
 def drop_step(program: Program) -> Iterator[Fault]:
     """An optimizer makes no step."""
     for step in steps(program):
+        if closes_over(program, step):
+            continue
         rules = "never-stepped", "cleared-grad", "stale-grad", "unneeded-retain", "unoptimized-parameter"
         made = [o for o in optimizers(program) if program.source(o.targets[0]).split(".")[-1] in stepped(program, step)]
         places = (
@@ -117,6 +128,8 @@ def zeroing_calls(program: Program) -> list[ast.Expr]:
 def step_twice(program: Program) -> Iterator[Fault]:
     """The step is made twice with the same gradients."""
     for step in steps(program):
+        if closes_over(program, step):
+            continue
         twice = program.after(step, HERE + program.source(step))
         wants = want("step-without-grad", "stale-grad", at=(step,))
         yield Fault((twice,), (wants,), needs="values", line=step.lineno)

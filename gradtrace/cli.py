@@ -26,6 +26,10 @@ reason, which no finding explains; 4 nothing to check: no backward() or autograd
 _GRAPH_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed; 4 no graph was seen."
 _STORY_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed, and the story shows where."
 _DIFF_CODES = "Exit codes: 0 equal; 1 different; 2 usage, or an internal error."
+_FIX_CODES = """
+Exit codes: 0 nothing is left to fix; 1 a finding is left; 2 usage, or an internal error; 3 the script failed for another
+reason.
+"""
 _LIVES_CODES = """
 Exit codes: 0 all that optimizers hold trains; 1 something that an optimizer holds does not; 2 usage, or an internal
 error; 3 the script failed; 4 no parameter was seen.
@@ -457,6 +461,37 @@ def follow(
     )
     wanted = StoryOptions(function, _lines(lines), loops, package)
     ctx.obj.append(_Job(lambda: follow(options, wanted), debug))
+
+
+@app.command(epilog=_FIX_CODES, **_RUN)
+def fix(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    steps: Steps = None,
+    timeout: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Give up on an edit after so many seconds of its run.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs at once.")] = 2,
+    write: Annotated[
+        bool, typer.Option("--write", help="Change the files: put the edits that hold into them.")
+    ] = False,
+    format: Annotated[str | None, typer.Option(help="text or json [default: text].")] = None,
+    output: Output = None,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Find edits that fix the findings, and prove each by running the edited script.
+
+    The script runs many times, with all that it does: twice as it is, then once for each candidate edit. --steps keeps
+    that short. An edit holds if its finding is gone, nothing new is found, the script ends as well as before, makes as
+    many optimizer steps, and each parameter that trained still trains. Files stay as they are without --write.
+    """
+    from gradtrace.commands.fix import Effort, fix
+    from gradtrace.commands.run import Options
+
+    options = Options(words or [], module, steps=steps, output=_path(output), format=format, color=color, debug=debug)
+    ctx.obj.append(_Job(lambda: fix(options, Effort(jobs, timeout, write)), debug))
 
 
 @app.command(epilog=_LIVES_CODES, **_RUN)

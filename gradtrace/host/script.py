@@ -113,8 +113,9 @@ class Program:
         return None
 
 
-def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:
+def load(what: str, arguments: Sequence[str], module: bool = False, text: str | None = None) -> Program:
     """Finds the script at the path `what` (`-` for stdin), or the module of that name, without running anything of it.
+    `text` runs in the place of what the file says.
 
     Raises `ScriptError` where there is nothing that python could run.
     """
@@ -127,7 +128,7 @@ def load(what: str, arguments: Sequence[str], module: bool = False) -> Program:
             return _load_stdin(arguments)
         if get_importer(what):
             return _load_directory(what, arguments)
-        return _load_file(what, arguments)
+        return _load_file(what, arguments, text)
     except FileNotFoundError as error:
         raise ScriptError(f"no script at {_absolute(what)}; check the path, or name a module after -m") from error
     except OSError as error:
@@ -142,9 +143,9 @@ def package_roots(name: str) -> tuple[str, ...]:
     return tuple(spec.submodule_search_locations or [spec.origin or ""])
 
 
-def _load_file(path: str, arguments: Sequence[str]) -> Program:
+def _load_file(path: str, arguments: Sequence[str], text: str | None = None) -> Program:
     with open(path, "rb") as file:
-        source = file.read()
+        source = file.read() if text is None else text.encode()
     filename = _absolute(path)
     if source.startswith(MAGIC_NUMBER):
         prepare: Callable[[ModuleType], CodeType] = partial(_prepare_compiled, filename=filename)

@@ -1,0 +1,165 @@
+"""Edits of one source file that leave all else in it as it is: formatting, comments, line ends."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+
+class SourceFile:
+    """The text of a file and its syntax tree. Edits return new texts; None where one cannot be made safely.
+
+    Raises `SyntaxError` where the text does not parse.
+    """
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self.text = text
+        self.lines = text.splitlines(keepends=True)
+        self.tree = ast.parse(text)
+        self._parents: dict[ast.AST, ast.AST] = {}
+        for node in ast.walk(self.tree):
+            for child in ast.iter_child_nodes(node):
+                self._parents[child] = node
+
+    @cached_property
+    def statements(self) -> list[ast.stmt]:
+        """All statements, in the order of their lines."""
+        found = [node for node in ast.walk(self.tree) if isinstance(node, ast.stmt)]
+        return sorted(found, key=lambda node: (node.lineno, node.col_offset))
+
+    def statement_at(self, line: int) -> ast.stmt | None:
+        """The innermost statement whose text, of a compound one its head, is on this line."""
+        found = None
+        for one in self.statements:
+            if one.lineno <= line <= _end_of_head(one):
+                found = one
+        return found
+
+    def around(self, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast.AST | None:
+        """The nearest node of one of these kinds that this one is part of."""
+        at = self._parents.get(node)
+        while at is not None and not isinstance(at, kinds):
+            at = self._parents.get(at)
+        return at
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements in a row that this one belongs to."""
+        parent = self._parents.get(statement)
+        for name in ("body", "orelse", "finalbody", "handlers"):
+            found = getattr(parent, name, None)
+            if isinstance(found, list) and statement in found:
+                return found
+        return [statement]
+
+    def calls(self, within: ast.AST, method: str) -> Iterator[ast.Call]:
+        """The calls of a method, or a function, of this name."""
+        for node in ast.walk(within):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name == method:
+                    yield node
+
+    def source(self, node: ast.expr) -> str:
+        """The text of an expression as it is written."""
+        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+
+    def source_of(self, statement: ast.stmt) -> str:
+        """The text of a statement as it is written."""
+        return ast.get_source_segment(self.text, statement) or ast.unparse(statement)
+
+    def statement_of(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that an expression is part of."""
+        found = node if isinstance(node, ast.stmt) else self.around(node, (ast.stmt,))
+        return found if isinstance(found, ast.stmt) else None
+
+    # edits
+
+    def insert_before(self, statement: ast.stmt, code: str) -> str:
+        first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", []))])
+        return self._with(first - 1, first - 1, [self._line(code, self._indent(statement))])
+
+    def insert_after(self, statement: ast.stmt, code: str) -> str:
+        end = statement.end_lineno or statement.lineno
+        return self._with(end, end, [self._line(code, self._indent(statement))])
+
+    def delete(self, statement: ast.stmt) -> str | None:
+        if not self._has_own_lines(statement):
+            return None
+        end = statement.end_lineno or statement.lineno
+        if len(self.block(statement)) == 1:
+            return self._with(statement.lineno - 1, end, [self._line("pass", self._indent(statement))])
+        return self._with(statement.lineno - 1, end, [])
+
+    def move(self, statement: ast.stmt, after: ast.stmt) -> str | None:
+        """The statement as the next one after another, with the other's indentation."""
+        if not self._has_own_lines(statement) or not self._has_own_lines(after):
+            return None
+        end = statement.end_lineno or statement.lineno
+        own = self.lines[statement.lineno - 1 : end]
+        before, wanted = self._indent(statement), self._indent(after)
+        moved = [wanted + line.removeprefix(before) if line.strip() else line for line in own]
+        target = after.end_lineno or after.lineno
+        lines = self.lines[:]
+        if not lines[target - 1].endswith("\n"):
+            lines[target - 1] += "\n"
+        lines[target:target] = moved
+        start = statement.lineno - 1 + (len(moved) if target < statement.lineno else 0)
+        del lines[start : start + len(moved)]
+        return "".join(lines)
+
+    def replace(self, node: ast.expr, code: str) -> str:
+        start = self._offset(node.lineno, node.col_offset)
+        end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        return self.text[:start] + code + self.text[end:]
+
+    def replace_statement(self, statement: ast.stmt, code: str) -> str:
+        start = self._offset(statement.lineno, statement.col_offset)
+        end = self._offset(statement.end_lineno or statement.lineno, statement.end_col_offset or 0)
+        return self.text[:start] + code + self.text[end:]
+
+    def put_under(self, statements: Sequence[ast.stmt], head: str) -> str | None:
+        """The statements, which follow each other, below a new head such as `with torch.no_grad():`."""
+        first, last = statements[0], statements[-1]
+        if not all(map(self._has_own_lines, statements)):
+            return None
+        start, end = first.lineno - 1, last.end_lineno or last.lineno
+        indented = ["    " + line if line.strip() else line for line in self.lines[start:end]]
+        return self._with(start, end, [self._line(head, self._indent(first)), *indented])
+
+    def _with(self, start: int, end: int, new: list[str]) -> str:
+        lines = self.lines[:]
+        if start and start == len(lines) and not lines[-1].endswith("\n"):
+            lines[-1] += "\n"
+        lines[start:end] = new
+        return "".join(lines)
+
+    def _indent(self, statement: ast.stmt) -> str:
+        line = self.lines[statement.lineno - 1]
+        return line[: len(line) - len(line.lstrip())]
+
+    @staticmethod
+    def _line(code: str, indent: str) -> str:
+        return f"{indent}{code}\n"
+
+    def _has_own_lines(self, statement: ast.stmt) -> bool:
+        """No other statement shares its first or last line."""
+        own = set(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+        for other in self.block(statement):
+            if other is not statement and own & {other.lineno, other.end_lineno}:
+                return False
+        parent = self._parents.get(statement)
+        return getattr(parent, "lineno", 0) not in own
+
+    def _offset(self, line: int, column: int) -> int:
+        """Characters before this place; the tree counts columns in bytes of UTF-8."""
+        before = sum(map(len, self.lines[: line - 1]))
+        return before + len(self.lines[line - 1].encode()[:column].decode(errors="ignore"))
+
+
+def _end_of_head(statement: ast.stmt) -> int:
+    body = getattr(statement, "body", None)
+    if body:
+        return max(statement.lineno, int(body[0].lineno) - 1)
+    return statement.end_lineno or statement.lineno

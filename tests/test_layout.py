@@ -26,6 +26,7 @@ LAYERS = (
     {"cli"},
     {"integrations"},
     {"commands"},
+    {"fixes"},
     {"report"},
     {"renderers.findings", "renderers.graph", "renderers.story", "renderers.lives", "renderers.output"},
     {"renderers.wording", "renderers.paper"},

@@ -1,7 +1,8 @@
 """The one book of gradients: which backward calls each leaf's `.grad` sums, and what became of these sums.
 
-A backward call puts a `Share` into the leaves of each group of owners that it reaches. Leaves with the same history hold
-the same tuple of shares, so that what is found out about one of them holds for all, and identity tells which these are.
+A backward call puts a `Share` of its gradient into the leaves that it reaches; what happens to it is noted once for each
+group of leaves with the same owners, in its `Part`. Leaves with the same history hold the same tuple of shares, so that
+identity tells which these are.
 
 Judged by state, not by calls, since gradients are cleared in a dozen ways: the same `.grad` object at the same version as
 after the last step is a used gradient; one that is None, or all zero, or another object, is a cleared one.
@@ -31,7 +32,7 @@ _LOST = 64
 
 
 class Act(Enum):
-    """What can happen to a share."""
+    """What can happen to a part of a gradient."""
 
     #: a step of an optimizer used it
     USED = auto()
@@ -44,20 +45,19 @@ class Act(Enum):
 
 
 class Fate(NamedTuple):
-    """One thing that happened to a share: `by` which optimizer, when there had been `clock` backward calls."""
+    """One thing that happened to it: `by` which optimizer, when there had been `clock` backward calls."""
 
     act: Act
     clock: int
     by: TensorId = 0
 
 
-class Share:
+class Part:
     """What one backward call put into the leaves of one group of owners."""
 
-    __slots__ = ("call", "count", "fates", "names", "owners")
+    __slots__ = ("count", "fates", "names", "owners")
 
-    def __init__(self, call: CallRecord, owners: Group) -> None:
-        self.call = call
+    def __init__(self, owners: Group) -> None:
         self.owners = owners
         #: some of the leaves' names, and how many leaves
         self.names: list[str] = []
@@ -94,14 +94,14 @@ class Share:
 class CallRecord:
     """One backward call that accumulates, as long as shares of it are accounted for."""
 
-    __slots__ = ("hooked", "inputs", "links", "origin", "shares")
+    __slots__ = ("__weakref__", "hooked", "inputs", "links", "origin", "parts")
 
     def __init__(self, origin: Contribution) -> None:
         self.origin = origin
         #: by owners of the leaves
-        self.shares: dict[Group, Share] = {}
-        #: its share in leaves that are no parameters, and that no optimizer holds
-        self.inputs = Share(self, frozenset())
+        self.parts: dict[Group, Part] = {}
+        #: its part in leaves that are no parameters, and that no optimizer holds
+        self.inputs = Part(frozenset())
         #: the user's code listens to gradients of this call: hooks, retain_grad
         self.hooked = False
         #: how the leaves of different owners are related in its graph
@@ -116,21 +116,28 @@ class CallRecord:
         return self.origin.stack
 
     def had(self, act: Act) -> bool:
-        """Whether this happened to some share of it."""
-        return self.inputs.had(act) or any(share.had(act) for share in self.shares.values())
+        """Whether this happened to some part of it."""
+        return self.inputs.had(act) or any(part.had(act) for part in self.parts.values())
 
     def users(self) -> dict[TensorId, int]:
-        """The optimizers that used shares of it, with the number of backward calls by then."""
-        fates = (fate for share in self.shares.values() for fate in share.fates if fate.act is Act.USED)
+        """The optimizers that used parts of it, with the number of backward calls by then."""
+        fates = (fate for part in self.parts.values() for fate in part.fates if fate.act is Act.USED)
         return {fate.by: fate.clock for fate in fates}
 
     def is_like(self, other: CallRecord) -> bool:
         """Whether it gave to the same leaves, of one group, and the same became of that."""
-        mine, theirs = [*self.shares.values()], [*other.shares.values()]
+        mine, theirs = [*self.parts.values()], [*other.parts.values()]
         if len(mine) != 1 or len(theirs) != 1 or self.stack != other.stack or self.origin.root != other.origin.root:
             return False
         same = mine[0].outcome == theirs[0].outcome and self.hooked == other.hooked
         return same and self.inputs.had(Act.READ) == other.inputs.had(Act.READ)
+
+
+class Share(NamedTuple):
+    """What a leaf holds of a backward call. The call does not know its shares: a cycle would live until it is collected."""
+
+    call: CallRecord
+    part: Part
 
 
 History = tuple[Share, ...]
@@ -194,7 +201,7 @@ class Leaf:
     @property
     def fresh(self) -> bool:
         """The optimizers that hold it have not used all of it."""
-        return any(not share.used for share in self.shares)
+        return any(not share.part.used for share in self.shares)
 
     @property
     def unused(self) -> bool:
@@ -240,7 +247,7 @@ class StepUse:
 
     def add(self, leaf: Leaf, now: tuple[int, int], key: TensorId) -> None:
         if leaf.shares is not self._last:
-            unused = [share for share in leaf.shares if not share.used_by(key)]
+            unused = [share for share in leaf.shares if not share.part.used_by(key)]
             self.new.update((share.call.number, share.call) for share in unused)
             self.stale |= 0 < len(unused) < len(leaf.shares)
             self._last, self._is_new = leaf.shares, bool(unused)
@@ -299,7 +306,7 @@ class Book:
     ) -> list[tuple[torch.Tensor, Leaf]]:
         """A backward call ran through to these leaves, whose gradients had these states before it. Returns those to which
         it gave something."""
-        longer = _Longer()
+        longer = _Longer(call)
         given = []
         for tensor, leaf, before in leaves:
             now = state(tensor.grad)
@@ -311,14 +318,14 @@ class Book:
             leaf.fed = True
             leaf.zeroed = leaf.grad_read = leaf.wasted = False
             leaf.count += 1
-            share = call.inputs
+            part = call.inputs
             if leaf.owners or isinstance(tensor, torch.nn.Parameter):
-                share = call.shares.get(leaf.owners) or call.shares.setdefault(leaf.owners, Share(call, leaf.owners))
-            share.count += 1
-            if len(share.names) < _FEW:
-                share.names.append(leaf.name)
+                part = call.parts.get(leaf.owners) or call.parts.setdefault(leaf.owners, Part(leaf.owners))
+            part.count += 1
+            if len(part.names) < _FEW:
+                part.names.append(leaf.name)
             known = len(leaf.shares)
-            leaf.shares = longer(leaf.shares, share)
+            leaf.shares = longer(leaf.shares, part)
             if len(leaf.shares) == known:
                 leaf.used = max(leaf.used - 1, min(leaf.used, 1))
         return given
@@ -366,8 +373,8 @@ class Book:
                 found.lost.append(lost)
         found.uses = self.use(tensors, stack)
         for call in found.new.values():
-            for share in call.shares.values():
-                share.use([key], clock)
+            for part in call.parts.values():
+                part.use([key], clock)
         return found
 
     def lost_by(self, key: TensorId) -> list[Lost]:
@@ -381,7 +388,7 @@ class Book:
     def clear(self, leaf: Leaf, stack: Stack = ()) -> None:
         """The gradient was cleared, at `stack` if that is known."""
         for share in leaf.shares if leaf.owners else ():
-            if not share.used:
+            if not share.part.used:
                 for key in leaf.owners:
                     self._lose(key, Lost(share, stack, bool(share.call.users())))
         leaf.empty()
@@ -401,7 +408,7 @@ class Book:
             if leaf is None:
                 continue
             for share in leaf.shares:
-                share.use(leaf.owners, clock)
+                share.part.use(leaf.owners, clock)
             leaf.empty()
 
     def replaced(self, tensor: torch.Tensor, value: torch.Tensor | None) -> None:
@@ -415,17 +422,18 @@ class Book:
 class _Longer:
     """Adds one share to histories. Leaves that shared a history share the longer one."""
 
-    def __init__(self) -> None:
-        #: by the history's id: itself, to keep it alive, and the longer one
+    def __init__(self, call: CallRecord) -> None:
+        self._call = call
+        #: by the ids of history and part: the history, to keep it alive, and the longer one
         self._known: dict[tuple[int, int], tuple[History, History]] = {}
 
-    def __call__(self, history: History, share: Share) -> History:
+    def __call__(self, history: History, part: Part) -> History:
         """One share more; of very many the second is dropped."""
-        key = id(history), id(share)
+        key = id(history), id(part)
         known = self._known.get(key)
         if known is None:
             kept = history if len(history) < _MOST else (history[0], *history[2:])
-            known = self._known[key] = history, (*kept, share)
+            known = self._known[key] = history, (*kept, Share(self._call, part))
         return known[1]
 
 

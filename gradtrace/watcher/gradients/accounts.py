@@ -133,7 +133,7 @@ class Accounts(Observer):
                 mark = fingerprint(tensor)
                 leaf.written = bool(leaf.mark) and leaf.mark != mark
                 leaf.mark = mark
-        for key in {key for owners in own.shares for key in owners}:
+        for key in {key for owners in own.parts for key in owners}:
             self._wait(self._account(key), own)
 
     def _wait(self, account: _Account, call: CallRecord) -> None:
@@ -144,8 +144,8 @@ class Accounts(Observer):
             account.since = self.session.steps
         waiting = account.waiting.setdefault((call.stack, call.origin.root), _Waiting(call))
         for act in (Act.READ, Act.CHECKED):
-            for share in call.shares.values() if waiting.last.had(act) else ():
-                share.note(act)
+            for part in call.parts.values() if waiting.last.had(act) else ():
+                part.note(act)
         waiting.used |= bool(waiting.last.users())
         waiting.calls += 1
         waiting.last = call
@@ -226,8 +226,8 @@ class Accounts(Observer):
         return self._given(one.share.call, key, one.stack, one.elsewhere)
 
     def _given(self, call: CallRecord, key: TensorId, cleared: Stack = (), elsewhere: bool = False) -> Given:
-        mine = [owners for owners in call.shares if key in owners]
-        others = [owners for owners in call.shares if owners and all(map(owners.isdisjoint, mine))]
+        mine = [owners for owners in call.parts if key in owners]
+        others = [owners for owners in call.parts if owners and all(map(owners.isdisjoint, mine))]
         foreign = frozenset(chain.from_iterable(others))
         names, count = _names(call, mine)
         kin = call.links
@@ -242,7 +242,7 @@ class Accounts(Observer):
             read=call.had(Act.READ),
             input_read=call.inputs.had(Act.READ),
             checked=call.had(Act.CHECKED),
-            scaled=call.origin.scaled and not any(call.shares[owners].had(Act.CHECKED) for owners in mine),
+            scaled=call.origin.scaled and not any(call.parts[owners].had(Act.CHECKED) for owners in mine),
             heard=call.hooked,
             replaced=call.had(Act.REPLACED),
             entry=kin.entry(mine) if kin is not None else (),
@@ -275,7 +275,7 @@ class Accounts(Observer):
     def _tell_collected(self) -> None:
         kept: defaultdict[int, list[Leaf]] = defaultdict(list)
         for leaf in self.session.book.leaves():
-            unowned = leaf.shares and not leaf.owners and leaf.shares[-1] is not leaf.shares[-1].call.inputs
+            unowned = leaf.shares and not leaf.owners and leaf.shares[-1].part is not leaf.shares[-1].call.inputs
             if unowned and not leaf.read and leaf.count >= _COLLECTED:
                 kept[leaf.shares[-1].call.number].append(leaf)
         for leaves in kept.values():
@@ -297,14 +297,14 @@ def stray(call: CallRecord) -> Given:
 
 
 def _names(call: CallRecord, groups: Iterable[Group]) -> tuple[tuple[str, ...], int]:
-    found = [call.shares[group] for group in groups if group in call.shares]
-    names = tuple(name for share in found for name in share.names)
-    return names[:_NAMES], sum(share.count for share in found)
+    found = [call.parts[group] for group in groups if group in call.parts]
+    names = tuple(name for part in found for name in part.names)
+    return names[:_NAMES], sum(part.count for part in found)
 
 
 def _sharing(call: CallRecord, key: TensorId) -> set[TensorId]:
     """The optimizers that hold leaves which this one holds too, of those that the call gave to."""
-    return {other for owners in call.shares if key in owners for other in owners}
+    return {other for owners in call.parts if key in owners for other in owners}
 
 
 @cache

@@ -121,7 +121,7 @@ def test_what_another_optimizer_used_is_new_to_this_one(desk: Desk) -> None:
 
 def test_a_share_remembers_what_happened_to_it(desk: Desk) -> None:
     call = desk.backward(desk.first, desk.second)
-    (share,) = call.parts.values()
+    (share,) = call.portions.values()
     assert (share.names, share.count) == (["first", "second"], 2)
     share.note(Act.READ)
     share.note(Act.READ)
@@ -134,7 +134,7 @@ def test_inputs_have_a_share_of_their_own(desk: Desk) -> None:
     x = torch.ones(2, requires_grad=True)
     desk.book.add(x, "x")
     call = desk.backward(desk.first, x)
-    assert [share.names for share in call.parts.values()] == [["first"]]
+    assert [share.names for share in call.portions.values()] == [["first"]]
     assert call.inputs.names == ["x"]
     assert desk.book.kept(x) is None
 

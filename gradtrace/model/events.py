@@ -566,7 +566,7 @@ class Given:
 
 
 @dataclass(slots=True)
-class Stepped:
+class OptimizerStep:
     """An optimizer made a step: which backward calls its gradients came from, and which had been cleared unused."""
 
     optimizer: str
@@ -676,7 +676,7 @@ Event: TypeAlias = (
     | DoubleSoftmax
     | Broadcast
     | MixedBatch
-    | Stepped
+    | OptimizerStep
     | Unstepped
     | Clipped
     | Collected

@@ -32,7 +32,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gradtrace.model.events import End, Event, Given, Stepped, Unstepped
+from gradtrace.model.events import End, Event, Given, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
@@ -65,7 +65,7 @@ class _LostCalls:
     #: how many steps had used calls of this line before it happened first
     before: int = 0
     last: Given | None = None
-    step: Stepped | None = None
+    step: OptimizerStep | None = None
 
 
 @dataclass(slots=True)
@@ -82,13 +82,13 @@ class _Optimizer:
     #: how many calls a step used, where it used those of one line only and nothing was lost
     sizes: Counter[int] = field(default_factory=Counter)
     #: first steps after a loss: how many calls were lost, how many used
-    cut: list[tuple[int, int, Stepped]] = field(default_factory=list)
+    cut: list[tuple[int, int, OptimizerStep]] = field(default_factory=list)
 
 
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
-    hears = (Stepped, Unstepped, End)
+    hears = (OptimizerStep, Unstepped, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class ClearedGrad(Rule):
         self._ran: set[Stack] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Stepped):
+        if isinstance(event, OptimizerStep):
             self._ran.add(event.stack)
             if event.error is not None:
                 return self._starved(_LostCalls(steps=1, last=event.lost[-1], step=event))
@@ -109,7 +109,7 @@ class ClearedGrad(Rule):
             return [finding for one in self._of.values() for finding in self._judge(one)]
         return []
 
-    def _count(self, of: _Optimizer, step: Stepped) -> None:
+    def _count(self, of: _Optimizer, step: OptimizerStep) -> None:
         of.steps += step.times
         fed = {_line(one) for one in step.given}
         for line in fed:
@@ -123,7 +123,7 @@ class ClearedGrad(Rule):
         elif len(of.cut) < _CANDIDATES:
             of.cut.append((thinned, len(step.given), step))
 
-    def _note_losses(self, of: _Optimizer, step: Stepped, fed: set[_Line]) -> int:
+    def _note_losses(self, of: _Optimizer, step: OptimizerStep, fed: set[_Line]) -> int:
         """How many calls of the lines that fed the step were lost before it."""
         lost = [one for one in step.lost if not one.taken and not one.read]
         wasted = [one for one in lost if not one.checked and not one.elsewhere]
@@ -172,7 +172,7 @@ class ClearedGrad(Rule):
             ),
         )
 
-    def _swapped(self, seen: _LostCalls, one: Given, step: Stepped, moved: Stack) -> list[Finding]:
+    def _swapped(self, seen: _LostCalls, one: Given, step: OptimizerStep, moved: Stack) -> list[Finding]:
         """The step comes before the backward call: what an iteration computes is cleared in the next one."""
         backward = f"`{one.root}.backward()`" if one.root else "the backward call"
         what = f"`{step_call(step)}`" if moved == step.stack else "this call"
@@ -289,7 +289,7 @@ def _line(one: Given) -> _Line:
 def _note(
     seen: dict[tuple[_Line, Stack], _LostCalls],
     lost: list[Given],
-    step: Stepped,
+    step: OptimizerStep,
     used: Mapping[_Line, int] | None = None,
 ) -> None:
     for one in {(_line(one), one.cleared): one for one in lost}.values():

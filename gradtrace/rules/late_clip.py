@@ -30,7 +30,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradtrace.model.events import Clipped, End, Event, Stepped, Unstepped
+from gradtrace.model.events import Clipped, End, Event, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
@@ -53,7 +53,7 @@ class _ClippingLine:
 class LateClip(Rule):
     id = "late-clip"
     level = Level.ERROR
-    hears = (Clipped, Stepped, Unstepped, End)
+    hears = (Clipped, OptimizerStep, Unstepped, End)
     needs = Needs(steps=2)
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class LateClip(Rule):
             line = self._lines.setdefault(event.stack, _ClippingLine())
             line.fates[event.fate] += 1
             line.last[event.fate] = event
-        elif isinstance(event, Stepped):
+        elif isinstance(event, OptimizerStep):
             self._starving.update(one.cleared[:1] for one in event.lost if event.empty)
         elif isinstance(event, Unstepped):
             self._idle.update(event.given.leaves)

@@ -42,7 +42,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from gradtrace.model.events import Clipped, Collected, End, Event, Given, Stepped
+from gradtrace.model.events import Clipped, Collected, End, Event, Given, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
@@ -72,7 +72,7 @@ _TARGET = re.compile(
 class LeakedGrad(Rule):
     id = "leaked-grad"
     level = Level.ERROR
-    hears = (Stepped, Clipped, Collected, End)
+    hears = (OptimizerStep, Clipped, Collected, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class LeakedGrad(Rule):
         self._collected: list[Collected] = []
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Stepped):
+        if isinstance(event, OptimizerStep):
             return self._fed(event)
         if isinstance(event, Clipped):
             self._clip(event)
@@ -96,7 +96,7 @@ class LeakedGrad(Rule):
             return self._at_end()
         return []
 
-    def _fed(self, step: Stepped) -> list[Finding]:
+    def _fed(self, step: OptimizerStep) -> list[Finding]:
         if step.given:
             self._first.setdefault(step.key, frozenset(one.stack for one in step.given))
             oldest_beyond(_OPTIMIZERS, self._first)
@@ -109,7 +109,7 @@ class LeakedGrad(Rule):
                 return found
         return self._added(step, step.given[-1])
 
-    def _left_behind(self, step: Stepped, one: Given) -> list[Finding]:
+    def _left_behind(self, step: OptimizerStep, one: Given) -> list[Finding]:
         """Another optimizer has made its step with the gradients of this call; then came this optimizer's own loss."""
         own = step.given[-1]
         used_before = any(number < own.call for _, number in one.taken)
@@ -128,7 +128,7 @@ class LeakedGrad(Rule):
             (*_entry(one), (own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
         )
 
-    def _added(self, step: Stepped, one: Given) -> list[Finding]:
+    def _added(self, step: OptimizerStep, one: Given) -> list[Finding]:
         """Two losses before both steps: that of a judge, and one that only passes through it on the way to others."""
         if not one.foreign or one.feeds:
             return []
@@ -151,7 +151,7 @@ class LeakedGrad(Rule):
             (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
         )
 
-    def _undetached(self, step: Stepped, one: Given) -> list[Finding]:
+    def _undetached(self, step: OptimizerStep, one: Given) -> list[Finding]:
         """A discriminator's loss goes on into the generator, and both losses come before both steps."""
         own = next((other for other in reversed(step.given) if _GENERATOR.search(other.root)), None)
         if own is None or not one.foreign or own.foreign != one.foreign or not one.feeds or one.taken != own.taken:
@@ -168,7 +168,7 @@ class LeakedGrad(Rule):
             (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
         )
 
-    def _attack(self, step: Stepped, one: Given) -> list[Finding]:
+    def _attack(self, step: OptimizerStep, one: Given) -> list[Finding]:
         """A call made for the gradient of an input."""
         own = step.given[-1]
         calls = sum(other.stack == one.stack for other in step.given)

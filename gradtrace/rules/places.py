@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gradtrace.model.events import Given, Stepped
+from gradtrace.model.events import Given, OptimizerStep
 from gradtrace.model.site import Site, Stack
 from gradtrace.source import carrying, questions, syntax
 
@@ -138,7 +138,7 @@ def receiver(step: Stack) -> str:
     return ast.unparse(given if scaled and given is not None else found.func.value)
 
 
-def step_call(step: Stepped) -> str:
+def step_call(step: OptimizerStep) -> str:
     """`opt.step()`, the step as the user writes it."""
     return f"{receiver(step.stack) or step.optimizer}.step()"
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model.events import Event, Given, Stepped
+from gradtrace.model.events import Event, Given, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import leaves_of, receiver, step_call
@@ -37,15 +37,15 @@ from gradtrace.rules.places import leaves_of, receiver, step_call
 class ScaledGrad(Rule):
     id = "scaled-grad"
     level = Level.ERROR
-    hears = (Stepped,)
+    hears = (OptimizerStep,)
     needs = Needs(calls=1, steps=1)
 
     def see(self, event: Event) -> Iterable[Finding]:
-        assert isinstance(event, Stepped)
+        assert isinstance(event, OptimizerStep)
         scaled = [one for one in event.given if one.scaled and not one.read]
         return self._found(event, scaled[-1]) if scaled and not event.error else []
 
-    def _found(self, step: Stepped, one: Given) -> list[Finding]:
+    def _found(self, step: OptimizerStep, one: Given) -> list[Finding]:
         name = receiver(step.stack) or "optimizer"
         return self.finding(
             step.stack,

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradtrace.model.events import End, Event, Stepped
+from gradtrace.model.events import End, Event, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
@@ -53,13 +53,13 @@ class _StepLine:
     #: of the steps that used their gradients again: how many in a row, now and at most
     row: int = 0
     longest: int = 0
-    last: Stepped | None = None
+    last: OptimizerStep | None = None
 
 
 class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
-    hears = (Stepped, End)
+    hears = (OptimizerStep, End)
     needs = Needs(steps=3)
 
     def __init__(self) -> None:
@@ -68,14 +68,14 @@ class StepWithoutGrad(Rule):
         self._fed: dict[int, bool] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Stepped):
+        if isinstance(event, OptimizerStep):
             self._count(event)
             return [finding for line in oldest_beyond(_LINES, self._lines) for finding in self._judge(line)]
         if isinstance(event, End):
             return [finding for line in self._lines.values() for finding in self._judge(line)]
         return []
 
-    def _count(self, step: Stepped) -> None:
+    def _count(self, step: OptimizerStep) -> None:
         line = self._lines.setdefault((step.key, step.stack), _StepLine())
         line.steps += step.times
         line.again += bool(step.again)
@@ -105,7 +105,7 @@ class StepWithoutGrad(Rule):
             return self._empty(line, step)
         return []
 
-    def _again(self, line: _StepLine, step: Stepped) -> list[Finding]:
+    def _again(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
         return self.finding(
             step.stack,
             f"{line.again} of {line.steps} calls of `{step_call(step)}` use the gradients that the step before them has "
@@ -114,7 +114,7 @@ class StepWithoutGrad(Rule):
             ((step.again, "the step that had used them"),),
         )
 
-    def _frozen(self, line: _StepLine, step: Stepped) -> list[Finding]:
+    def _frozen(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
         return self.finding(
             step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` changes anything: no parameter that this "
@@ -122,7 +122,7 @@ class StepWithoutGrad(Rule):
             "pass the parameters that are to be trained to the optimizer, or set requires_grad=True on the ones it holds",
         )
 
-    def _empty(self, line: _StepLine, step: Stepped) -> list[Finding]:
+    def _empty(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
         return self.finding(
             step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` finds a gradient: another step has used the gradients, and "

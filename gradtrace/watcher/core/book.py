@@ -1,7 +1,7 @@
 """The one book of gradients: which backward calls each leaf's `.grad` sums, and what became of these sums.
 
 A backward call puts a `Share` of its gradient into the leaves that it reaches; what happens to it is noted once for each
-group of leaves with the same owners, in its `Part`. Leaves with the same history hold the same tuple of shares, so that
+group of leaves with the same owners, in its `Portion`. Leaves with the same history hold the same tuple of shares, so that
 identity tells which these are.
 
 Judged by state, not by calls, since gradients are cleared in a dozen ways: the same `.grad` object at the same version as
@@ -32,7 +32,7 @@ _LOST = 64
 
 
 class Act(Enum):
-    """What can happen to a part of a gradient."""
+    """What can happen to a portion of a gradient."""
 
     #: a step of an optimizer used it
     USED = auto()
@@ -52,7 +52,7 @@ class Fate(NamedTuple):
     by: TensorId = 0
 
 
-class Part:
+class Portion:
     """What one backward call put into the leaves of one group of owners."""
 
     __slots__ = ("count", "fates", "names", "owners")
@@ -94,14 +94,14 @@ class Part:
 class CallRecord:
     """One backward call that accumulates, as long as shares of it are accounted for."""
 
-    __slots__ = ("__weakref__", "hooked", "inputs", "links", "origin", "parts")
+    __slots__ = ("__weakref__", "hooked", "inputs", "links", "origin", "portions")
 
     def __init__(self, origin: Contribution) -> None:
         self.origin = origin
         #: by owners of the leaves
-        self.parts: dict[Group, Part] = {}
-        #: its part in leaves that are no parameters, and that no optimizer holds
-        self.inputs = Part(frozenset())
+        self.portions: dict[Group, Portion] = {}
+        #: its portion in leaves that are no parameters, and that no optimizer holds
+        self.inputs = Portion(frozenset())
         #: the user's code listens to gradients of this call: hooks, retain_grad
         self.hooked = False
         #: how the leaves of different owners are related in its graph
@@ -116,17 +116,17 @@ class CallRecord:
         return self.origin.stack
 
     def had(self, act: Act) -> bool:
-        """Whether this happened to some part of it."""
-        return self.inputs.had(act) or any(part.had(act) for part in self.parts.values())
+        """Whether this happened to some portion of it."""
+        return self.inputs.had(act) or any(portion.had(act) for portion in self.portions.values())
 
     def users(self) -> dict[TensorId, int]:
-        """The optimizers that used parts of it, with the number of backward calls by then."""
-        fates = (fate for part in self.parts.values() for fate in part.fates if fate.act is Act.USED)
+        """The optimizers that used portions of it, with the number of backward calls by then."""
+        fates = (fate for portion in self.portions.values() for fate in portion.fates if fate.act is Act.USED)
         return {fate.by: fate.clock for fate in fates}
 
     def is_like(self, other: CallRecord) -> bool:
         """Whether it gave to the same leaves, of one group, and the same became of that."""
-        mine, theirs = [*self.parts.values()], [*other.parts.values()]
+        mine, theirs = [*self.portions.values()], [*other.portions.values()]
         if len(mine) != 1 or len(theirs) != 1 or self.stack != other.stack or self.origin.root != other.origin.root:
             return False
         same = mine[0].outcome == theirs[0].outcome and self.hooked == other.hooked
@@ -137,7 +137,7 @@ class Share(NamedTuple):
     """What a leaf holds of a backward call. The call does not know its shares: a cycle would live until it is collected."""
 
     call: CallRecord
-    part: Part
+    portion: Portion
 
 
 History = tuple[Share, ...]
@@ -201,7 +201,7 @@ class Leaf:
     @property
     def fresh(self) -> bool:
         """The optimizers that hold it have not used all of it."""
-        return any(not share.part.used for share in self.shares)
+        return any(not share.portion.used for share in self.shares)
 
     @property
     def unused(self) -> bool:
@@ -247,7 +247,7 @@ class StepUse:
 
     def add(self, leaf: Leaf, now: tuple[int, int], key: TensorId) -> None:
         if leaf.shares is not self._last:
-            unused = [share for share in leaf.shares if not share.part.used_by(key)]
+            unused = [share for share in leaf.shares if not share.portion.used_by(key)]
             self.new.update((share.call.number, share.call) for share in unused)
             self.stale |= 0 < len(unused) < len(leaf.shares)
             self._last, self._is_new = leaf.shares, bool(unused)
@@ -318,14 +318,14 @@ class Book:
             leaf.fed = True
             leaf.zeroed = leaf.grad_read = leaf.wasted = False
             leaf.count += 1
-            part = call.inputs
+            portion = call.inputs
             if leaf.owners or isinstance(tensor, torch.nn.Parameter):
-                part = call.parts.get(leaf.owners) or call.parts.setdefault(leaf.owners, Part(leaf.owners))
-            part.count += 1
-            if len(part.names) < _FEW:
-                part.names.append(leaf.name)
+                portion = call.portions.get(leaf.owners) or call.portions.setdefault(leaf.owners, Portion(leaf.owners))
+            portion.count += 1
+            if len(portion.names) < _FEW:
+                portion.names.append(leaf.name)
             known = len(leaf.shares)
-            leaf.shares = longer(leaf.shares, part)
+            leaf.shares = longer(leaf.shares, portion)
             if len(leaf.shares) == known:
                 leaf.used = max(leaf.used - 1, min(leaf.used, 1))
         return given
@@ -373,8 +373,8 @@ class Book:
                 found.lost.append(lost)
         found.uses = self.use(tensors, stack)
         for call in found.new.values():
-            for part in call.parts.values():
-                part.use([key], clock)
+            for portion in call.portions.values():
+                portion.use([key], clock)
         return found
 
     def lost_by(self, key: TensorId) -> list[Lost]:
@@ -388,7 +388,7 @@ class Book:
     def clear(self, leaf: Leaf, stack: Stack = ()) -> None:
         """The gradient was cleared, at `stack` if that is known."""
         for share in leaf.shares if leaf.owners else ():
-            if not share.part.used:
+            if not share.portion.used:
                 for key in leaf.owners:
                     self._lose(key, Lost(share, stack, bool(share.call.users())))
         leaf.empty()
@@ -408,7 +408,7 @@ class Book:
             if leaf is None:
                 continue
             for share in leaf.shares:
-                share.part.use(leaf.owners, clock)
+                share.portion.use(leaf.owners, clock)
             leaf.empty()
 
     def replaced(self, tensor: torch.Tensor, value: torch.Tensor | None) -> None:
@@ -424,16 +424,16 @@ class _Longer:
 
     def __init__(self, call: CallRecord) -> None:
         self._call = call
-        #: by the ids of history and part: the history, to keep it alive, and the longer one
+        #: by the ids of history and portion: the history, to keep it alive, and the longer one
         self._known: dict[tuple[int, int], tuple[History, History]] = {}
 
-    def __call__(self, history: History, part: Part) -> History:
+    def __call__(self, history: History, portion: Portion) -> History:
         """One share more; of very many the second is dropped."""
-        key = id(history), id(part)
+        key = id(history), id(portion)
         known = self._known.get(key)
         if known is None:
             kept = history if len(history) < _MOST else (history[0], *history[2:])
-            known = self._known[key] = history, (*kept, Share(self._call, part))
+            known = self._known[key] = history, (*kept, Share(self._call, portion))
         return known[1]
 
 

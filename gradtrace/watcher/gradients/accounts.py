@@ -14,7 +14,7 @@ import torch
 from torch.amp import grad_scaler
 from torch.optim import Optimizer
 
-from gradtrace.model.events import Collected, Given, Stepped, Unstepped
+from gradtrace.model.events import Collected, Given, OptimizerStep, Unstepped
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.book import Act, CallRecord, Leaf, Lost
 from gradtrace.watcher.core.identity import TensorId
@@ -67,7 +67,7 @@ class _Account:
     #: steps of all optimizers at its first gradient
     since: int = 0
     #: what was last reported of a step, the only call that had fed it, and how many steps like it came after it
-    fed: Stepped | None = None
+    fed: OptimizerStep | None = None
     source: CallRecord | None = None
     times: int = 0
 
@@ -133,7 +133,7 @@ class Accounts(Observer):
                 mark = fingerprint(tensor)
                 leaf.written = bool(leaf.mark) and leaf.mark != mark
                 leaf.mark = mark
-        for key in {key for owners in own.parts for key in owners}:
+        for key in {key for owners in own.portions for key in owners}:
             self._wait(self._account(key), own)
 
     def _wait(self, account: _Account, call: CallRecord) -> None:
@@ -144,8 +144,8 @@ class Accounts(Observer):
             account.since = self.session.steps
         waiting = account.waiting.setdefault((call.stack, call.origin.root), _Waiting(call))
         for act in (Act.READ, Act.CHECKED):
-            for part in call.parts.values() if waiting.last.had(act) else ():
-                part.note(act)
+            for portion in call.portions.values() if waiting.last.had(act) else ():
+                portion.note(act)
         waiting.used |= bool(waiting.last.users())
         waiting.calls += 1
         waiting.last = call
@@ -181,7 +181,7 @@ class Accounts(Observer):
         else:
             self._tell_times(account)
             account.source = single
-            account.fed = Stepped(
+            account.fed = OptimizerStep(
                 optimizer=account.name,
                 key=key,
                 stack=stack,
@@ -210,7 +210,7 @@ class Accounts(Observer):
             lost = tuple(self._lost(one, key) for one in self.session.book.lost_by(key))
             if lost:
                 name = self.session.optimizer_name(key)
-                self.session.emit(Stepped(name, key, stack, (), lost, empty=True, error=text))
+                self.session.emit(OptimizerStep(name, key, stack, (), lost, empty=True, error=text))
 
     def after_unseen_step(self, optimizer: Optimizer) -> None:
         key = self.session.ids.of(optimizer)
@@ -226,8 +226,8 @@ class Accounts(Observer):
         return self._given(one.share.call, key, one.stack, one.elsewhere)
 
     def _given(self, call: CallRecord, key: TensorId, cleared: Stack = (), elsewhere: bool = False) -> Given:
-        mine = [owners for owners in call.parts if key in owners]
-        others = [owners for owners in call.parts if owners and all(map(owners.isdisjoint, mine))]
+        mine = [owners for owners in call.portions if key in owners]
+        others = [owners for owners in call.portions if owners and all(map(owners.isdisjoint, mine))]
         foreign = frozenset(chain.from_iterable(others))
         names, count = _names(call, mine)
         kin = call.links
@@ -242,7 +242,7 @@ class Accounts(Observer):
             read=call.had(Act.READ),
             input_read=call.inputs.had(Act.READ),
             checked=call.had(Act.CHECKED),
-            scaled=call.origin.scaled and not any(call.parts[owners].had(Act.CHECKED) for owners in mine),
+            scaled=call.origin.scaled and not any(call.portions[owners].had(Act.CHECKED) for owners in mine),
             heard=call.hooked,
             replaced=call.had(Act.REPLACED),
             entry=kin.entry(mine) if kin is not None else (),
@@ -275,7 +275,7 @@ class Accounts(Observer):
     def _tell_collected(self) -> None:
         kept: defaultdict[int, list[Leaf]] = defaultdict(list)
         for leaf in self.session.book.leaves():
-            unowned = leaf.shares and not leaf.owners and leaf.shares[-1].part is not leaf.shares[-1].call.inputs
+            unowned = leaf.shares and not leaf.owners and leaf.shares[-1].portion is not leaf.shares[-1].call.inputs
             if unowned and not leaf.read and leaf.count >= _COLLECTED:
                 kept[leaf.shares[-1].call.number].append(leaf)
         for leaves in kept.values():
@@ -297,14 +297,14 @@ def stray(call: CallRecord) -> Given:
 
 
 def _names(call: CallRecord, groups: Iterable[Group]) -> tuple[tuple[str, ...], int]:
-    found = [call.parts[group] for group in groups if group in call.parts]
-    names = tuple(name for part in found for name in part.names)
-    return names[:_NAMES], sum(part.count for part in found)
+    found = [call.portions[group] for group in groups if group in call.portions]
+    names = tuple(name for portion in found for name in portion.names)
+    return names[:_NAMES], sum(portion.count for portion in found)
 
 
 def _sharing(call: CallRecord, key: TensorId) -> set[TensorId]:
     """The optimizers that hold leaves which this one holds too, of those that the call gave to."""
-    return {other for owners in call.parts if key in owners for other in owners}
+    return {other for owners in call.portions if key in owners for other in owners}
 
 
 @cache

@@ -125,8 +125,8 @@ class Acts(Observer):
             call.inputs.note(Act.READ)
         elif self._last is not None:
             call = self._last
-            for part in call.parts.values():
-                part.note(Act.READ)
+            for portion in call.portions.values():
+                portion.note(Act.READ)
         else:
             return
         call.hooked = True
@@ -175,7 +175,7 @@ class Acts(Observer):
         stack = self.session.frames.stack(frame) if lost or leaf.clip is not None else ()
         if running:  # an optimizer that clears gradients in its step has used them
             for share in leaf.shares:
-                share.part.use(leaf.owners, self.session.backward_calls)
+                share.portion.use(leaf.owners, self.session.backward_calls)
             self._clips.used(leaf)
         self._clips.cleared(leaf, stack)
         book.clear(leaf, stack)
@@ -203,4 +203,4 @@ class Acts(Observer):
 
 def _note(leaf: Leaf | None, act: Act) -> None:
     for share in leaf.shares if leaf is not None else ():
-        share.part.note(act)
+        share.portion.note(act)

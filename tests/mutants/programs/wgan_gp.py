@@ -11,7 +11,9 @@ DIM = 16
 class Critic(nn.Module):
     def __init__(self):
         super().__init__()
-        self.main = nn.Sequential(nn.Linear(2, DIM), nn.Tanh(), nn.Linear(DIM, DIM), nn.Tanh(), nn.Linear(DIM, 1, bias=False))
+        self.main = nn.Sequential(
+            nn.Linear(2, DIM), nn.Tanh(), nn.Linear(DIM, DIM), nn.Tanh(), nn.Linear(DIM, 1, bias=False)
+        )
 
     def forward(self, inputs):
         return self.main(inputs).view(-1)

@@ -176,7 +176,7 @@ class TestErrorsOfOurs:
         "core.book.Book.after_backward",
         "core.steps.Steps._judge",
         "core.steps.Steps._use",
-        "core.cuts.Cuts._plain",
+        "core.lineage.Origins._plain",
         "faults.growth.GrowthWatcher._look",
         "core.backward.BackwardCall.__init__",
         "core.backward.BackwardCall.finish",

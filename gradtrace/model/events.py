@@ -5,7 +5,7 @@ Every event is complete in itself and holds no tensor, so that a rule can be tes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gradtrace.model.site import Held, Stack
@@ -392,6 +392,105 @@ class GradMissed:
 
 
 @dataclass(frozen=True, slots=True)
+class GradMissing:
+    """The script ended by an error over a gradient that is None, or over a tensor that can have none.
+
+    `kind` is "early" (no backward call was made before), "unreached" (no backward call reached the leaf), "cut" (the
+    path from it to the loss ends at `cut`), "cleared" (it had a gradient, which was cleared since), "plain" (it does not
+    require grad) or "inference" (an operation was given a tensor that was made in inference mode, at `made`).
+    """
+
+    kind: str
+    #: where the gradient was read, or the operation failed
+    stack: Stack
+    #: the user's name for the leaf, where known
+    name: str
+    error: str
+    cleared: Stack = ()
+    cut: Cut | None = None
+    made: Stack = ()
+    op: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedInput:
+    """A gradient was asked for with respect to a tensor from which the outputs were not computed."""
+
+    stack: Stack
+    #: which of so many inputs it is
+    index: int
+    count: int
+    #: the operation that made it, and where; empty for a leaf
+    op: str
+    made: Stack
+    #: it was made from something that the outputs were computed from as well
+    beside: bool
+    #: where it was told to require grad, if the outputs were computed before that
+    required: Stack
+    #: what cut the path from it to the outputs
+    cut: Cut | None
+    #: a leaf's name, where known
+    name: str
+    #: the error that this raised, or by which the script ended over the None that it got
+    error: str | None = None
+
+    def with_error(self, error: str) -> UnusedInput:
+        """The same, now that the script has ended by this error."""
+        return replace(self, error=error)
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedLoss:
+    """A loss was computed in each iteration, and no backward call ever ran through it.
+
+    `kind` is "overwritten" (another loss, at `where`, is assigned to its variable before anything used it), "sum" (a part
+    of it is backpropagated alone; `where` is the part that is not) or "idle" (parameters that it depends on never received
+    a gradient).
+    """
+
+    kind: str
+    stack: Stack
+    #: the backward call that passed it by
+    backward: Stack
+    where: Stack
+    #: the parameters without a gradient
+    names: tuple[str, ...]
+    #: its value was read: printed, for one
+    read: bool
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadTerm:
+    """A term of a loss gave nothing to parameters of the optimizers that used its gradients, though it depends on them.
+
+    `kind` is "term" (a part with a graph), "constant" (a number that was added) or "rebuilt" (a leaf made of a number).
+    """
+
+    kind: str
+    stack: Stack
+    backward: Stack
+    root: str
+    cut: Cut
+    #: it reaches other parameters of these optimizers
+    alive: bool
+    #: what gets nothing
+    names: tuple[str, ...]
+    count: int
+    optimizers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedTarget:
+    """Both sides of a loss require grad and reach the same parameters, and one is data plus a discounted value."""
+
+    #: where the target is added up, the loss, and its function
+    stack: Stack
+    loss: Stack
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotOptimizable:
     """An optimizer refused a tensor that is no leaf."""
 
@@ -446,13 +545,16 @@ class Unreached:
     #: a sign that this is meant to be: "picked" (others of the same list are used), "library" (a library made the
     #: module), "evaluating" (it is in evaluation mode), "loaded" (a state was loaded into it)
     excuse: str = ""
+    #: what was cut off is a term of a straight-through sum: `x + (y - x).detach()`
+    straight_through: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Unoptimized:
     """Parameters that receive gradients turn after turn, but are in no optimizer.
 
-    `why` is "forward" (made anew within forward), "replaced" (another took its place, again and again), "hidden" (held by
+    `why` is "forward" (made again within each forward), "passing" (made again at each call of a function, with a module
+    of class `kind` or by themselves), "replaced" (another took its place, again and again), "hidden" (held by
     a plain list, dict or object, so that `parameters()` leaves them out), "plain" (a tensor in an attribute of a module,
     and no Parameter), "converted" (the leaf was replaced by the result of an operation), "late" (made after the
     optimizer), "copied" (the optimizer holds the parameters of another copy), "alias" (it holds tensors with their
@@ -656,6 +758,11 @@ class End:
 
 Event: TypeAlias = (
     GradMissed
+    | GradMissing
+    | UnusedInput
+    | UnusedLoss
+    | DeadTerm
+    | AttachedTarget
     | NotOptimizable
     | ParameterReplaced
     | Unreached

@@ -17,12 +17,14 @@ The finding is at the operation that cut the path.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
-from gradtrace.model.events import Backward, Cut, Event, Step
+from gradtrace.model.events import Backward, Cut, Event, GradMissing, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.cutting import fix, operation
 from gradtrace.rules.places import expression
 from gradtrace.source import questions
 
@@ -31,57 +33,46 @@ _ERROR = "does not require grad and does not have a grad_fn"
 _NUMBER = "has no attribute 'backward'"
 _INPUT = "One of the differentiated Tensors does not require grad"
 
-_MENDS = {
-    "detached": "keep the tensor itself here: numbers, .data and detached tensors carry no graph",
-    "copied": "keep the tensor, or use torch.stack or torch.cat on several: {op} copies values alone",
-    "no_grad": "take what is to be trained out of torch.no_grad() (inference_mode, set_grad_enabled(False))",
-    "not differentiable": "use something differentiable here: {op} has no gradient",
-    "frozen": "leave requires_grad on for the parameters that are to be trained",
-    "unasked": "make it with requires_grad=True, or call requires_grad_() on it, before the optimizer gets it",
-}
-#: what to use instead of an operation without a gradient
-_INSTEAD = {
-    **dict.fromkeys(
-        ("argmax()", "argmin()"), "use the scores themselves: logits with cross_entropy, or softmax for a soft choice"
-    ),
-    **dict.fromkeys((">", "<", ">=", "<=", "=="), "use a smooth step: torch.sigmoid((x - threshold) / temperature)"),
-    **dict.fromkeys(
-        ("multinomial()", "bernoulli()", "poisson()"),
-        "a sample has no gradient: use log_prob(sample) times the reward, or rsample() or gumbel_softmax",
-    ),
-    **dict.fromkeys(("long()", "int()", "bool()"), "stay in floating point: integers have no gradient"),
-    **dict.fromkeys(
-        ("max()", "min()", "topk()", "sort()"), "use the values that {op} gives, its indices have no gradient"
-    ),
-}
+#: calls on a leaf before anything is said
+_OFTEN = 2
+
+#: causes that are told of here
+_CAUSES = ("detached", "copied", "no_grad", "not differentiable", "frozen", "unasked")
 
 
 class NoGraph(Rule):
     id = "no-graph"
     level = Level.ERROR
-    hears = (Step, Backward)
+    hears = (Step, Backward, GradMissing)
+    #: at that line the same cut makes a term of the loss a constant
+    covers = frozenset({"dead-loss-term"})
 
     def __init__(self) -> None:
         #: the last backward call, if all that it reached was made of values without a graph
         self._idle: Backward | None = None
+        #: calls on a leaf that was made of such a value, by place
+        self._leaves: Counter[Stack] = Counter()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Step):
             idle, self._idle = self._idle, None
             without = bool(event.optimizer) and not (event.uses or event.unknown)
             return self._put_back(idle, event) if idle and without else []
+        if isinstance(event, GradMissing):
+            return self._inferred(event) if event.kind == "inference" else []
         if not isinstance(event, Backward):
             return []
         if event.error is None:
-            told = event.request == "backward" and all(cut.why in _MENDS for cut in event.rewrapped)
+            told = event.request == "backward" and all(cut.why in _CAUSES for cut in event.rewrapped)
             self._idle = event if event.rewrapped and told else None
-        elif _ERROR in event.error or _INPUT in event.error or _NUMBER in event.error:
+            return self._on_a_leaf(event) if self._idle is not None and not event.nodes else []
+        if _ERROR in event.error or _INPUT in event.error or _NUMBER in event.error:
             return self._explain(event)
         return []
 
     def _explain(self, event: Backward) -> list[Finding]:
-        if any(cut.why not in _MENDS for cut in event.cuts):
-            return []  # a constant gradient is told of by missing-create-graph
+        if any(cut.why not in _CAUSES for cut in event.cuts):
+            return []  # missing-create-graph explains a constant gradient
         request = expression(event.stack, event.root)
         cut = next(iter(event.cuts), None)
         name = questions.graded(event.stack[0]) if event.stack and not cut else ""
@@ -93,16 +84,39 @@ class NoGraph(Rule):
             return self.finding(
                 (_at(event.stack[0], asked),) if asked else event.stack,
                 f"{request} has no graph: nothing that went into it requires grad",
-                "make what is to be trained with requires_grad=True, and compute with it in torch operations",
+                "create what is to be trained with requires_grad=True, and compute with it in torch operations",
                 ((event.stack, "this call finds no graph"),),
             )
         if cut.why == "unasked" and (given := questions.listed(cut.stack[0])):
             return self._unasked(event, cut.stack, given[0])
         return self._cut(cut, f"{request} has no graph", event, "this call finds no graph")
 
+    def _inferred(self, event: GradMissing) -> list[Finding]:
+        """What was made in inference mode can be part of no graph, and torch ends the script over it."""
+        place = _off(event.made) or event.made
+        return self.finding(
+            place,
+            f"what is computed under torch.inference_mode() can never be part of a graph, and {event.op} needs it for one",
+            "use torch.no_grad() in its place, or clone() the result outside of inference mode",
+            (
+                (event.made, "it is computed here"),
+                (event.stack, f"{event.op} is given it here"),
+                (place[1:], "called from here"),
+            ),
+        )
+
+    def _on_a_leaf(self, event: Backward) -> list[Finding]:
+        """The loss itself is a leaf: whatever else is trained, this call gives no parameter a gradient."""
+        self._leaves[event.stack] += 1
+        if self._leaves[event.stack] != _OFTEN:
+            return []
+        what = f"{expression(event.stack, event.root)} is a new leaf, and this call gives no parameter a gradient"
+        return self._cut(event.rewrapped[0], what, event, "this call reaches the new leaf alone")
+
     def _put_back(self, event: Backward, step: Step) -> list[Finding]:
         """The loss was cut off and told to require grad again: no error, and no parameter gets a gradient."""
-        what = f"{expression(event.stack, event.root)} is cut off from the parameters of {step.optimizer}, which get no gradient"
+        root = expression(event.stack, event.root)
+        what = f"{root} is cut off from the parameters of {step.optimizer}, which get no gradient"
         return self._cut(event.rewrapped[0], what, event, "this call reaches none of them")
 
     def _cut(self, cut: Cut, what: str, event: Backward, role: str) -> list[Finding]:
@@ -110,7 +124,7 @@ class NoGraph(Rule):
         return self.finding(
             place,
             f"{what}: {_what(cut)}",
-            _mend(cut),
+            fix(cut),
             (
                 (cut.stack, _what(cut)),
                 *((other.stack, _what(other)) for other in event.cuts[1:]),
@@ -124,9 +138,9 @@ class NoGraph(Rule):
         return self.finding(
             (stack[0]._replace(line=line), *stack[1:]) if line else stack,
             f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
-            f"make it with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
+            f"create it with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
             (
-                (stack if stack != event.stack else (), f"`{name}` is handed over here"),
+                (stack if stack != event.stack else (), f"`{name}` is passed here"),
                 (event.stack, "this call finds no graph"),
             ),
         )
@@ -136,27 +150,27 @@ def _place(cut: Cut) -> Stack:
     """Where the path was cut; with gradients off, where they were switched off."""
     if cut.why != "no_grad":
         return cut.stack
-    for depth, site in enumerate(cut.stack):
+    return _off(cut.stack) or cut.switched or cut.stack
+
+
+def _off(stack: Stack) -> Stack:
+    """The frames from the `with` or decorator that turns gradients off; empty where none does."""
+    for depth, site in enumerate(stack):
         line = questions.gradients_off(site.path, site.line)
         if line is not None:
-            return (_at(site, line), *cut.stack[depth + 1 :])
-    return cut.switched or cut.stack
+            return (_at(site, line), *stack[depth + 1 :])
+    return ()
 
 
 def _at(site: Site, line: int) -> Site:
     return site._replace(line=line, column=None, end_line=None, end_column=None)
 
 
-def _mend(cut: Cut) -> str:
-    instead = _INSTEAD.get(cut.op) if cut.why == "not differentiable" else None
-    return (instead or _MENDS[cut.why]).format(op=cut.op)
-
-
 def _what(cut: Cut) -> str:
     if cut.why == "frozen":
-        return "the parameters it depends on are frozen here"
+        return "the parameters that it depends on are frozen"
     if cut.why == "no_grad":
-        return f"`{cut.op}` ran with gradients off"
+        return f"{operation(cut)} ran with gradients off"
     if cut.why == "unasked":
-        return f"`{cut.op}` was given a tensor that does not require grad"
-    return f"`{cut.op}` cut the path to the parameters"
+        return f"{operation(cut)} was given a tensor that does not require grad"
+    return f"{operation(cut)} cuts the path to the parameters"

@@ -31,7 +31,7 @@ from gradtrace.model.events import Event, GradMissed, NotOptimizable
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import shared_depth, within
+from gradtrace.rules.places import grad_read, shared_depth, within
 from gradtrace.source import questions, syntax
 
 
@@ -90,13 +90,8 @@ def _earlier(event: GradMissed) -> str:
 
 
 def _whose(site: Site) -> str:
-    found = syntax.statement(site.path, site.line, site.column)
-    reads = (
-        [node for node in ast.walk(found) if isinstance(node, ast.Attribute) and node.attr == "grad"] if found else []
-    )
-    exact = [node for node in reads if (node.lineno, node.col_offset) == (site.line, site.column)]
-    texts = {ast.unparse(node.value) for node in exact or reads}
-    return f"`{texts.pop()}`" if len(texts) == 1 else "this tensor"
+    read = grad_read(site)
+    return f"`{read}`" if read else "this tensor"
 
 
 def _only_clears(site: Site) -> bool:

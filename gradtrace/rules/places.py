@@ -143,9 +143,21 @@ def step_call(step: OptimizerStep) -> str:
     return f"{receiver(step.stack) or step.optimizer}.step()"
 
 
+def grad_read(site: Site) -> str:
+    """The expression whose .grad the statement at `site` reads, if it is one alone."""
+    found = syntax.statement(site.path, site.line, site.column)
+    nodes = ast.walk(found) if found is not None else ()
+    reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
+    exact = [node for node in reads if (node.lineno, node.col_offset) == (site.line, site.column)]
+    texts = {ast.unparse(node.value) for node in exact or reads}
+    return texts.pop() if len(texts) == 1 else ""
+
+
 def names_of(names: tuple[str, ...], count: int) -> str:
     """A few names of many, in words."""
-    shown = ", ".join(f"`{name}`" for name in names[:2] if name) or f"{count} parameters"
+    shown = ", ".join(f"`{name}`" for name in names[:2] if name)
+    if not shown:
+        return "a parameter" if count == 1 else f"{count} parameters"
     return shown if count <= 2 else f"{shown} and {count - 2} more"
 
 

@@ -1,9 +1,10 @@
 """A parameter receives gradients, but no optimizer holds it.
 
 Why it matters
-    Only what `parameters()` yields gets into an optimizer: layers in a plain list or dict, a head of the loss that was
-    forgotten, a layer that is made within forward or after the optimizer, the result of `.to()` on a Parameter. They
-    are computed with and even receive gradients, but keep their first random values. The loss falls all the same.
+    Only what `parameters()` yields gets into an optimizer: not layers in a plain list or dict, a head of the loss that was
+    forgotten, a layer that is created within forward, in a function called for each batch or after the optimizer, nor the
+    result of `.to()` on a Parameter. They take part and even receive gradients, but keep their first random values. The
+    loss falls all the same.
 
 Bad
     class Heads(nn.Module):
@@ -41,41 +42,45 @@ _MEANT = re.compile(
     r"target|teacher|ema|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
 )
 _TELLS = {
-    "forward": "{names} {is_} made anew in each forward, {gets} a gradient once and {is_} thrown away: no optimizer knows "
+    "forward": "{names} {is_} created again in each forward, {gets} one gradient and {is_} thrown away: no optimizer holds "
     "{it}",
-    "replaced": "{names} {is_} replaced here by another Parameter again and again, while {optimizer} holds the first "
-    "one, which takes no part any more",
-    "late": "{gains}, but {was} made after {optimizer}, which does not hold {it}",
+    "passing": "{what} is created again at each call, gets one gradient and is thrown away: {optimizer} does not hold it",
+    "replaced": "{names} {is_} replaced by another Parameter again and again, while {optimizer} holds the first one, which "
+    "the model no longer uses",
+    "late": "{gains}, but {was} created after {optimizer}, which does not hold {it}",
     "hidden": "{gains}, but {is_} in no optimizer: `{container}` is no module, and parameters() does not look into it",
     "plain": "{gains}, but {is_} in no optimizer: parameters() yields only Parameters, and no plain tensors",
-    "empty group": "{gains}, but {is_} in no optimizer: {optimizer} was given a group without parameters, as a generator "
-    "leaves it that was read before",
-    "unfrozen": "{names} {is_} to be trained from here on and {gets} a gradient in every step, but {optimizer} was made "
+    "empty group": "{gains}, but {is_} in no optimizer: {optimizer} was given a group without parameters, as an exhausted "
+    "generator leaves it",
+    "unfrozen": "{names} {is_} trained from this line on and {gets} a gradient in every step, but {optimizer} was created "
     "without {it} while {they} {was} frozen",
-    "converted": "the result of this operation is used in the place of the parameter, which gets gradients but is in no "
+    "converted": "the result of this operation is used in place of the parameter, which gets gradients but is in no "
     "optimizer: a module registers only the Parameter itself",
-    "copied": "{gains}, while {optimizer} holds other parameters, which never get one",
+    "copied": "{gains}, while {optimizer} holds other parameters, which get none: {they} {was} created or replaced after it "
+    "was given its own",
     "alias": "{gains}, but {optimizer} was given no more than {its} values: tensors that require no grad, as state_dict() "
-    "and .data hand them out, never have a gradient",
+    "and .data return them, never have a gradient",
     "left out": "{gains}, but {optimizer} was not given {it}",
 }
 #: how to speak of one and of several
 _ONE = {"is_": "is", "was": "was", "gets": "gets", "it": "it", "they": "it", "its": "its"}
 _SEVERAL = {"is_": "are", "was": "were", "gets": "get", "it": "them", "they": "they", "its": "their"}
 _HELP = {
-    "forward": "make it once, in __init__, as an attribute of the module",
+    "forward": "create it once, in __init__, as an attribute of the module",
+    "passing": "create it once, as an attribute of a module whose parameters() the optimizer is given, and pass it to this "
+    "function",
     "replaced": "change the values of the parameter that is there: `with torch.no_grad(): parameter.copy_(...)`",
-    "late": "make it before the optimizer, or hand its parameters over with add_param_group()",
+    "late": "create it before the optimizer, or pass its parameters to add_param_group()",
     "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
     "object": "derive the class of `{container}` from nn.Module, and call super().__init__() first in its __init__; or "
     "keep what it holds in attributes of the module",
     "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it is not to be trained, register_buffer() without "
     "requires_grad",
-    "empty group": "call parameters() anew for the optimizer, or keep a list: `params = list(model.parameters())`",
-    "unfrozen": "hand it over here: `optimizer.add_param_group({{'params': ...}})`, or give the optimizer all parameters: "
+    "empty group": "call parameters() again for the optimizer, or keep a list: `params = list(model.parameters())`",
+    "unfrozen": "add it at this line: `optimizer.add_param_group({{'params': ...}})`, or give the optimizer all parameters: "
     "those that are frozen get no gradient, and it leaves them alone",
     "converted": "convert the data first and wrap it last: `nn.Parameter(data.to(dtype))`",
-    "copied": "make the optimizer after the model has got its final parameters",
+    "copied": "create the optimizer after the model has its final parameters, or create another one then",
     "alias": "give the optimizer the parameters themselves: `model.parameters()`",
     "left out": "give {it} to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
     "requires_grad_(False) on {it}",
@@ -100,14 +105,15 @@ class UnoptimizedParameter(Rule):
             "optimizer": event.optimizer or "the optimizer",
             "container": event.container,
             "root": event.container or "head",
+            "what": f"`{event.kind}`" if event.kind else "this nn.Parameter",
         }
         return self.finding(
             _place(event),
             _TELLS[event.why].format(**words),
             _help(event).format(**words),
             (
-                (event.born, "made here"),
-                (event.optimizer_stack, f"{words['optimizer']} is made here"),
+                (event.born, "created here"),
+                (event.optimizer_stack, f"{words['optimizer']} is created here"),
                 (_listing(event.optimizer_stack), "its parameters are put together here"),
                 (event.backward, f"this call gives {words['it']} a gradient"),
             ),
@@ -119,7 +125,7 @@ class UnoptimizedParameter(Rule):
             f"`{event.name}` is a Parameter of {event.module}, and is replaced by the result of an operation, which is none",
             f"keep the result in a variable (`{event.name} = ...`), or change the values under torch.no_grad() with an "
             f"in-place operation",
-            ((event.born, "the parameter is made here"), (event.stack[1:], "called from here")),
+            ((event.born, "the parameter is created here"), (event.stack[1:], "called from here")),
         )
 
 
@@ -132,7 +138,7 @@ def _place(event: Unoptimized) -> Stack:
     if event.why in ("hidden", "plain", "unfrozen"):
         return event.holder or event.born or event.optimizer_stack
     lazily = event.why == "late" and any(site.in_module_call for site in event.born)
-    if event.why in ("forward", "replaced", "converted") or lazily:
+    if event.why in ("forward", "passing", "replaced", "converted") or lazily:
         return event.born
     return event.optimizer_stack
 

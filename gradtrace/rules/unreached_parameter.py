@@ -24,9 +24,8 @@ Good
             return self.head(self.body(x))
 
 The finding is at the line that turns gradients off or cuts the path, where the backward of a custom Function returns
-None for the parameter, or where the unused module is made. Frozen
-parameters (requires_grad=False) are no fault. Whether a module is idle by choice cannot always be told: then this is
-a note.
+None for the parameter, or where the unused module is created. Frozen parameters (requires_grad=False) are no fault.
+Whether a module is idle by choice cannot always be known: then this is a note.
 """
 
 from __future__ import annotations
@@ -35,28 +34,24 @@ import ast
 import re
 from collections.abc import Iterable
 
-from gradtrace.model.events import Backward, Cut, Event, Unreached
+from gradtrace.model.events import Backward, Cut, Event, GradMissing, Unreached
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.cutting import difference, fix, operation
+from gradtrace.rules.places import grad_read
 from gradtrace.source import questions, syntax
 
 #: names by which people call networks that are not trained by gradients
 _MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE)
-_MENDS = {
-    "detached": "keep the tensor itself here: numbers, .data and detached tensors carry no graph",
-    "copied": "use torch.stack or torch.cat on the tensors: {op} copies their values alone",
-    "not differentiable": "use something differentiable here: {op} has no gradient",
-    "written": "compute with the value itself, as F.linear(x, weight) does: what is written into a parameter has no way back",
-    "constant gradient": "pass create_graph=True: without it the gradient is a constant",
-    "no_grad": "let this run with gradients on",
-}
 
 
 class UnreachedParameter(Rule):
     id = "unreached-parameter"
     level = Level.WARNING
-    hears = (Backward, Unreached)
+    hears = (Backward, Unreached, GradMissing)
+    #: at that line the same cut makes a term of the loss a constant
+    covers = frozenset({"dead-loss-term"})
     needs = Needs(steps=3)
 
     def __init__(self) -> None:
@@ -66,6 +61,8 @@ class UnreachedParameter(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, Backward):
             self._put_back |= bool(event.rewrapped)
+        if isinstance(event, GradMissing):
+            return self._missing(event, event.cut) if event.cut is not None else []
         if not isinstance(event, Unreached) or any(_MEANT.search(name) for name in event.names):
             return []
         if event.why == "no_grad":
@@ -82,27 +79,69 @@ class UnreachedParameter(Rule):
         return self.finding(
             where,
             f"{_names(event)} {_never(event)}: {turned} where they are used",
-            "remove it if they are to be trained; if not, set requires_grad_(False) on them and leave them out of the optimizer",
+            "remove it if they are to be trained; else set requires_grad_(False) on them and leave them out of the optimizer",
             ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
             Level.NOTE if event.excuse else None,
         )
 
     def _cut(self, event: Unreached, cut: Cut) -> list[Finding]:
+        if event.straight_through:
+            return self._straight_through(event, cut)
+        off = cut.why == "no_grad"
+        op = operation(cut)
+        what = f"{op} is computed with gradients off" if off else f"{op} cuts the path to the loss"
+        return self.finding(
+            _turned_off(cut.stack) if off else cut.stack,
+            f"{_names(event)} {_never(event)}: {what}",
+            fix(cut),
+            (
+                (cut.stack, f"{op} is computed with gradients off" if off else ""),
+                (event.used, "they are used here"),
+                (event.optimizer_stack, f"{event.optimizer} is given them here"),
+            ),
+            (Level.NOTE if event.excuse else Level.WARNING) if off else Level.ERROR,
+        )
+
+    def _straight_through(self, event: Unreached, cut: Cut) -> list[Finding]:
+        """The sum is right as it is: what it takes its value from needs a loss of its own."""
+        sides = difference(cut)
+        example = f": F.mse_loss({sides[0]}, {sides[1]}.detach())" if sides else ""
         return self.finding(
             cut.stack,
-            f"{_names(event)} {_never(event)}: {cut.op} cuts the path to the loss here",
-            _MENDS.get(cut.why, _MENDS["detached"]).format(op=cut.op),
+            f"{_names(event)} {_never(event)}: {operation(cut)} hands only the value on, as a straight-through estimator "
+            f"does, and no term of the loss depends on {'it' if event.count == 1 else 'them'}",
+            f"leave the sum as it is, and add a loss term computed before detach(){example}",
             ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
+            Level.ERROR,
+        )
+
+    def _missing(self, event: GradMissing, cut: Cut) -> list[Finding]:
+        """The script ended over a gradient that could not come."""
+        op = operation(cut)
+        name = event.name or grad_read(event.stack[0]) or "this parameter"
+        return self.finding(
+            _turned_off(cut.stack) if cut.why == "no_grad" else cut.stack,
+            f"`{name}.grad` is None after backward(): {op} cuts the path from `{name}` to the loss",
+            fix(cut),
+            ((event.stack, "the missing gradient is read here"), (cut.stack, op)),
             Level.ERROR,
         )
 
     def _withheld(self, event: Unreached) -> list[Finding]:
         site = event.born[0]
-        line = questions.gives_none(site.path, site.line)
+        off = questions.differentiates_without_graph(site.path, site.line)
+        line = off or questions.gives_none(site.path, site.line)
+        it = "it" if event.count == 1 else "them"
+        if off:
+            why = f"{site.function} runs with gradients off, so that what it computes again has no graph"
+            instead = "compute it again under `with torch.enable_grad():`, from detached inputs that require grad"
+        else:
+            why = f"{site.function} returns None for {it}"
+            instead = "return a gradient for each input of forward that needs one, in the order of its arguments"
         return self.finding(
-            (site._replace(line=line),) if line else event.born,
-            f"{_names(event)} {_never(event)}: {site.function} gives None for {'it' if event.count == 1 else 'them'}",
-            "return a gradient for each input of forward that needs one, in the order of its arguments",
+            (site._replace(line=line, column=None, end_line=None, end_column=None),) if line else event.born,
+            f"{_names(event)} {_never(event)}: {why}",
+            instead,
             (
                 (event.born, "the backward of the custom Function"),
                 (event.used, "it is used here"),
@@ -134,7 +173,10 @@ class UnreachedParameter(Rule):
             event.born or event.optimizer_stack,
             f"{_names(event)} {_never(event)}: no operation ever uses them",
             f"call {attribute if attribute.isidentifier() else 'it'} in forward, or delete it",
-            ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
+            (
+                (event.used, "only its value is read, as a number"),
+                (event.optimizer_stack, f"{event.optimizer} is given them here"),
+            ),
             Level.NOTE if by_choice else None,
         )
 

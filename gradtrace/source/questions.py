@@ -213,6 +213,7 @@ def assigned_at(path: str, within: int, name: str) -> int | None:
     return lines.pop() if len(lines) == 1 else None
 
 
+_ON = ("enable_grad", "set_grad_enabled")
 _OFF = ("no_grad", "inference_mode", "set_grad_enabled")
 
 
@@ -357,6 +358,17 @@ def gives_none(path: str, line: int) -> int | None:
     values = [(node.lineno, node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]) for node in found]
     none = [at for at, parts in values if any(isinstance(one, ast.Constant) and one.value is None for one in parts)]
     return max(none, default=None)
+
+
+def differentiates_without_graph(path: str, line: int) -> int | None:
+    """The line on which the function defined at `line` calls autograd.grad, if it does not turn gradients on anywhere:
+    the backward of a custom Function runs with gradients off, and what it computes has no graph."""
+    function = statement(path, line)
+    nodes = list(ast.walk(function)) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else []
+    if any(getattr(node, "attr", getattr(node, "id", "")) in _ON for node in nodes):
+        return None
+    calls = [node for node in nodes if isinstance(node, ast.Call) and called(node) == "grad"]
+    return min((node.lineno for node in calls), default=None)
 
 
 def called_around(site: Site, name: str) -> int | None:

@@ -117,6 +117,27 @@ def call(site: Site, names: tuple[str, ...]) -> ast.Call | None:
     return next(iter(exact or named), None)
 
 
+def call_at(site: Site) -> ast.Call | None:
+    """The call that the frame of `site` was in; None where it was in an operator, or where that is not known."""
+    found = _expression_at(site, ast.Call)
+    return found if isinstance(found, ast.Call) else None
+
+
+def subscript_at(site: Site) -> ast.Subscript | None:
+    """The `x[...]` that the frame of `site` was in, if it was in one."""
+    found = _expression_at(site, ast.Subscript)
+    return found if isinstance(found, ast.Subscript) else None
+
+
+def _expression_at(site: Site, kind: type[ast.expr]) -> ast.expr | None:
+    found = statement(site.path, site.line, site.column)
+    wanted = (site.line, site.column, site.end_line, site.end_column)
+    for node in ast.walk(found) if found else ():
+        if isinstance(node, kind) and (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == wanted:
+            return node
+    return None
+
+
 def called(node: ast.Call) -> str:
     """The name that is called, without what stands before its last dot."""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")

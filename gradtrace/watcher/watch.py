@@ -21,7 +21,7 @@ from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
 from gradtrace.watcher.core import anomaly, compiled, warning_sites, zero_grad
 from gradtrace.watcher.core.backward import Calls
-from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.mode import Mode
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.session import Session
@@ -88,7 +88,7 @@ class Watch:
         debug: bool = False,
     ) -> None:
         session = self._session = Session(listener, Frames(user_roots, launchers), debug)
-        cuts = Cuts(session)
+        cuts = Origins(session)
         self._lives: Lives | None = None
         self._steps = Steps(session, stop_after)
         self.snapshots = snapshots
@@ -232,11 +232,11 @@ def graph_of(tensors: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:
     if running is None:
         session = Session(lambda event: None, Frames())
         running = Snapshots()
-        running.attach(session, Cuts(session))
+        running.attach(session, Origins(session))
     return running.take(tensors, frame)
 
 
-def _for_rules(session: Session, steps: Steps, cuts: Cuts) -> list[Observer]:
+def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
     """What `check` watches beyond backward calls and steps; a picture does without."""
     hidden, births = HiddenWrites(session), Births(session)
     reach = Reach(session, births, cuts)

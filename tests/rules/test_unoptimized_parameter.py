@@ -42,6 +42,66 @@ BAD = {
             w = m[0].weight.detach()
             m[0].weight = nn.Parameter(w / w.norm(dim=1, keepdim=True))  # <- unoptimized-parameter
     """,
+    "a temperature created in a loss function": """
+        def contrastive(a, b):
+            scale = nn.Parameter(torch.tensor(2.6)).exp()  # <- unoptimized-parameter
+            return F.cross_entropy(scale * a @ b.t(), torch.arange(len(a)))
+        m = mlp(4, 8)
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            loss = contrastive(m(x), m(x + 0.1))
+            o.zero_grad()
+            loss.backward()
+            o.step()
+    """,
+    "a projection created in a loss function": """
+        class Trainer:
+            def __init__(self):
+                self.net = mlp(4, 8)
+                self.opt = torch.optim.Adam(self.net.parameters())
+            def distill(self, h, target):
+                proj = nn.Linear(8, 3)  # <- unoptimized-parameter
+                return F.mse_loss(proj(h), target)
+            def fit(self):
+                for _ in range(6):
+                    loss = self.distill(self.net(torch.randn(8, 4)), torch.zeros(8, 3))
+                    self.opt.zero_grad()
+                    loss.backward()
+                    self.opt.step()
+        Trainer().fit()
+    """,
+    "a parameter that is cast in the constructor, by a function that trains": """
+        class Scaled(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = mlp(4, 2).double()
+                self.scale = nn.Parameter(torch.ones(2)).to(torch.float64)  # <- unoptimized-parameter
+            def forward(self, x):
+                return self.net(x) * self.scale
+        def train():
+            m = Scaled()
+            o = torch.optim.Adam(m.parameters())
+            for _ in range(6):
+                loss = m(torch.randn(8, 4).double()).pow(2).mean()
+                o.zero_grad()
+                loss.backward()
+                o.step()
+        train()
+    """,
+    "layers replaced half-way": """
+        m = mlp(4, 2)
+        o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter
+        def epoch(steps):
+            for _ in range(steps):
+                loss = m(torch.randn(8, 4)).pow(2).mean()
+                o.zero_grad()
+                loss.backward()
+                o.step()
+        epoch(6)
+        m[0], m[2] = nn.Linear(4, 8), nn.Linear(8, 2)
+        epoch(6)
+    """,
     "blocks in a list": """
         class M(nn.Module):
             def __init__(self):
@@ -310,6 +370,43 @@ BAD = {
 }
 
 GOOD = {
+    "a perturbation created for each batch, whose gradient is read": """
+        def attack(m, x, y):
+            delta = nn.Parameter(torch.zeros_like(x))
+            F.mse_loss(m(x + delta), y).backward()
+            return (x + 0.1 * delta.grad.sign()).detach()
+        m = mlp(4, 2)
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            x, y = torch.randn(8, 4), torch.zeros(8, 2)
+            x = attack(m, x, y)
+            o.zero_grad()
+            F.mse_loss(m(x), y).backward()
+            o.step()
+    """,
+    "models of several trials, each with an optimizer of its own": """
+        def trial(steps):
+            m, probe = mlp(4, 3), nn.Linear(3, 1).requires_grad_(False)
+            o = torch.optim.Adam(m.parameters())
+            for _ in range(steps):
+                o.zero_grad()
+                probe(m(torch.randn(8, 4))).pow(2).mean().backward()
+                o.step()
+        for _ in range(4):
+            trial(4)
+    """,
+    "layers replaced, and an optimizer made for them": """
+        m = mlp(4, 2)
+        def epoch(o, steps):
+            for _ in range(steps):
+                loss = m(torch.randn(8, 4)).pow(2).mean()
+                o.zero_grad()
+                loss.backward()
+                o.step()
+        epoch(torch.optim.Adam(m.parameters()), 6)
+        m[0], m[2] = nn.Linear(4, 8), nn.Linear(8, 2)
+        epoch(torch.optim.Adam(m.parameters()), 6)
+    """,
     "points that are added and handed over": """
         class Cloud(nn.Module):
             def __init__(self):
@@ -590,7 +687,7 @@ def test_one_and_several_are_spoken_of_as_such(check: Callable[[str], Any]) -> N
     several = check(MLP + dedent(BAD["the values of a state_dict in place of the parameters"])).alarms[0]
     assert "get a gradient in every step, but SGD was given no more than their values" in several["message"]
     kept = check(MLP + dedent(BAD["layers made in forward, and kept for the next one"])).alarms[0]
-    assert "made after Adam" in kept["message"]
+    assert "created after Adam" in kept["message"]
 
 
 def test_the_class_that_is_no_module_and_the_list_of_what_is_optimized(check: Callable[[str], Any]) -> None:

@@ -52,6 +52,31 @@ BAD = {
             m(torch.randn(8, 4)).pow(2).mean().backward()
             o.step()
     """,
+    "a custom Function that computes its output again, with gradients off": """
+        class Mix(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, w):
+                ctx.save_for_backward(x, w)
+                return (x * w).tanh()
+            @staticmethod
+            def backward(ctx, grad):
+                x, w = (one.detach().requires_grad_() for one in ctx.saved_tensors)
+                out = (x * w).tanh()
+                out.requires_grad_()
+                return torch.autograd.grad(out, (x, w), grad, allow_unused=True)  # <- unreached-parameter
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w, self.out = nn.Parameter(torch.ones(4)), nn.Linear(4, 1)
+            def forward(self, x):
+                return self.out(Mix.apply(x, self.w))
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
     "a quantizer that stops what lies before it": """
         class Quantize(torch.autograd.Function):
             @staticmethod
@@ -138,6 +163,106 @@ BAD = {
         for _ in range(6):
             o.zero_grad()
             m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "a sample without a path, beside a check of arguments": """
+        enc, dec = mlp(4, 6), mlp(3, 4)
+        o = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            mean, scale = enc(x).chunk(2, 1)
+            dist = torch.distributions.Normal(mean, F.softplus(scale) + 0.01)
+            z = dist.sample()  # <- unreached-parameter
+            loss = F.mse_loss(dec(z), x)
+            o.zero_grad()
+            loss.backward()
+            o.step()
+    """,
+    "a number taken at construction, printed in each iteration": """
+        class Gate(nn.Module):
+            def __init__(self, threshold):
+                super().__init__()
+                self.threshold = threshold
+            def forward(self, x):
+                return torch.relu(x - self.threshold)
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.level = nn.Parameter(torch.tensor(1.0))
+                self.net = mlp(4, 2)
+                self.gate = Gate(self.level.item())  # <- unreached-parameter
+            def forward(self, x):
+                return self.gate(self.net(x))
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        levels = []
+        for _ in range(6):
+            o.zero_grad()
+            F.mse_loss(m(torch.randn(8, 4)), torch.ones(8, 2)).backward()
+            o.step()
+            level = m.level.item()
+            levels.append(level)
+            print(f"{m.level.item():.3f}")
+    """,
+    "a straight-through sum whose second loss reads the sum": """
+        class Codes(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.book = nn.Embedding(6, 3)
+            def forward(self, z):
+                q = self.book(torch.cdist(z, self.book.weight).argmin(1))
+                q = z + (q - z).detach()  # <- unreached-parameter
+                return q, F.mse_loss(q, z.detach()) + 0.25 * F.mse_loss(z, q.detach())
+        enc, codes, dec = mlp(4, 3), Codes(), mlp(3, 4)
+        o = torch.optim.Adam([*enc.parameters(), *codes.parameters(), *dec.parameters()])
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            q, extra = codes(enc(x))
+            loss = F.mse_loss(dec(q), x) + extra
+            o.zero_grad()
+            loss.backward()
+            o.step()
+    """,
+    "a cut value that other values are computed from": """
+        enc, dec = mlp(4, 3), mlp(3, 4)
+        o = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+        def code(x):
+            z = enc(x)
+            print((z > 0).float().mean().item(), z.argmax(1).tolist())
+            return z.data  # <- unreached-parameter
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            z = F.normalize(code(x), dim=1).clone()
+            z = torch.cat([z[:4] * 2, z[4:] / 2])
+            loss = F.mse_loss(dec(z), x)
+            o.zero_grad()
+            loss.backward()
+            o.step()
+    """,
+    "numbers of a list that come back as a tensor": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.temps, self.net = nn.ParameterList(nn.Parameter(torch.rand(())) for _ in range(2)), mlp(4, 2)
+            def forward(self, x):
+                temps = [t.exp().item() for t in self.temps]  # <- unreached-parameter
+                return self.net(x) / torch.tensor(temps)
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+    """,
+    "through numpy and back": """
+        enc, dec = mlp(4, 3), mlp(3, 4)
+        o = torch.optim.Adam([*enc.parameters(), *dec.parameters()])
+        for _ in range(6):
+            x = torch.randn(8, 4)
+            z = torch.from_numpy(enc(x).detach().numpy())  # <- unreached-parameter
+            loss = F.mse_loss(dec(z), x)
+            o.zero_grad()
+            loss.backward()
             o.step()
     """,
     "a result assigned over": """
@@ -436,6 +561,21 @@ GOOD = {
             m(torch.randn(8, 4)).backward()
             o.step()
             m.update()
+    """,
+    "a value that is logged under a name, of a parameter that waits for its phase": """
+        class M(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net, self.heads = mlp(4, 2), nn.ModuleList(nn.Linear(2, 1) for _ in range(2))
+            def forward(self, x, head=0):
+                return self.heads[head](self.net(x))
+        m = M()
+        o = torch.optim.Adam(m.parameters())
+        for _ in range(6):
+            o.zero_grad()
+            m(torch.randn(8, 4)).pow(2).mean().backward()
+            o.step()
+            metrics = {"bias": m.heads[1].bias.item(), "norm": m.heads[1].weight.norm().item()}
     """,
     "experts without a sample": """
         class M(nn.Module):

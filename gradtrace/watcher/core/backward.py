@@ -17,7 +17,7 @@ from gradtrace.source import questions
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.book import CallRecord, Leaf, state
-from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.reentry import reentries
 from gradtrace.watcher.core.session import Session, out_of_reach
@@ -33,7 +33,7 @@ Engine = Callable[..., Any]
 class Calls:
     """Turns calls of the engine into `Backward` events and keeps the marks."""
 
-    def __init__(self, session: Session, steps: Steps, cuts: Cuts, observers: Sequence[Observer]) -> None:
+    def __init__(self, session: Session, steps: Steps, cuts: Origins, observers: Sequence[Observer]) -> None:
         self.cuts = cuts
         self.told_before = overriding(observers, "before_backward")
         self.told_after = overriding(observers, "after_backward")

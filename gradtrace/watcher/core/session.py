@@ -217,6 +217,10 @@ class Session:
         """Whether an optimizer holds, or held, the leaf of this number."""
         return bool(self._owners.get(key))
 
+    def owners_of(self, key: TensorId) -> frozenset[TensorId]:
+        """Keys of the optimizers that hold, or held, this leaf."""
+        return frozenset(self._owners.get(key, ()))
+
     def owners(self, leaves: Iterable[torch.Tensor]) -> frozenset[TensorId]:
         found: set[TensorId] = set()
         for leaf in leaves:

@@ -106,6 +106,11 @@ class Births(Observer):
                 found = True
         return found
 
+    def of_gone_module(self, parameter: torch.Tensor) -> Birth | None:
+        """The birth of a parameter whose module is gone already."""
+        found = self._born.get(self.session.ids.known(parameter))
+        return found if found is not None and found.owner() is None else None
+
     @property
     def any_optimizer(self) -> bool:
         return bool(self._optimizers)

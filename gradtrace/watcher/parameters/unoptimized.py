@@ -39,7 +39,10 @@ _HELD = ("hidden", "plain")
 class _Candidate:
     """A parameter without an optimizer; or all that are made at one line within forward."""
 
-    __slots__ = "alias alone backward birth converted key mark made name numel owned passing plain renewed root seen training turns".split()
+    __slots__ = (
+        *("alias", "alone", "backward", "birth", "converted", "first", "key", "last", "made", "mark", "name", "numel"),
+        *("owned", "passing", "plain", "renewed", "root", "seen", "training", "turns"),
+    )
 
     def __init__(self, key: TensorId, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
         self.key = key
@@ -48,6 +51,8 @@ class _Candidate:
         self.numel = leaf.numel()
         self.plain = not isinstance(leaf, torch.nn.Parameter)
         self.backward = call.stack
+        #: numbers of the first and the last call that reached it
+        self.first = self.last = call.number
         self.turns = 0
         #: an optimizer that holds its values under another name, one that requires no grad
         self.alias: Made | None = None
@@ -71,16 +76,21 @@ class _Candidate:
 
 
 class _Passing:
-    """Parameters that no module registers and that one line of a forward takes in, another one each time."""
+    """Parameters that are made at one line, others each time: alone, used by the line, or with a module made there."""
 
-    __slots__ = "backward last made stays turns".split()
+    __slots__ = "backward call keys kind last made stays turns".split()
 
-    def __init__(self, call: BackwardCall, made: Made | None) -> None:
+    def __init__(self, call: BackwardCall, made: Made | None, kind: str) -> None:
         self.backward = call.stack
         self.made = made
+        #: the class of the module; empty where there is none
+        self.kind = kind
         self.turns = 0
-        self.last: list[weakref.ref[Tensor]] = []
-        #: the one of the turn before is still there
+        #: number of the last call, and what it reached: the parameter or its module, and identities of the parameters
+        self.call = 0
+        self.last: weakref.ref[Any] | None = None
+        self.keys: set[TensorId] = set()
+        #: one outlived its call, or its gradient was read
         self.stays = False
 
 
@@ -97,6 +107,8 @@ class Unowned(Observer):
         #: parameters of networks whose results others are compared with
         self._measuring: set[TensorId] = set()
         self._passing: dict[Stack, _Passing] = {}
+        #: by optimizer: the last backward call that reached parameters of it
+        self._reached: dict[TensorId, int] = {}
         self._holders = Holders()
         self._searches_left = self._studies_left = _SEARCHES
 
@@ -117,9 +129,11 @@ class Unowned(Observer):
 
     def _read(self, call: TorchCall) -> None:
         """The user's own code takes the gradient: an update by hand, a log."""
-        if not self._candidates or call.out is None:
+        if call.out is None or not (self._candidates or self._passing):
             return
         number = self.session.ids.known(call.args[0])
+        for one in self._passing.values():
+            one.stays |= number in one.keys
         found = next((key for key, one in self._candidates.items() if one.key == number), None)
         if found is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
             text = syntax.line_text(call.frame.f_code.co_filename, call.frame.f_lineno)
@@ -142,6 +156,7 @@ class Unowned(Observer):
             return
         self._met_again(call)
         owned, free = self._sorted(call.leaves)
+        self._reached.update(dict.fromkeys(self.session.owners(owned), call.number))
         if not free or (owned and not any(isinstance(leaf, torch.nn.Parameter) for leaf in owned)):
             return  # what is optimized is no parameter: an input, a latent code
         keys = self.session.owners(owned)
@@ -156,6 +171,7 @@ class Unowned(Observer):
             if candidate is None:
                 continue
             candidate.seen = True
+            candidate.last = call.number
             candidate.alone = not owned
             candidate.made = self._births.optimizer(min(keys)) if keys else None
             candidate.owned = candidate.owned or sum(one.numel() for one in owned)
@@ -167,18 +183,31 @@ class Unowned(Observer):
             candidate.seen |= candidate.converted is not None and candidate.converted[1] in places
 
     def _passes(self, leaf: Tensor, call: BackwardCall, keys: frozenset[TensorId]) -> bool:
-        """Whether this parameter, which no module registers, takes the place of one that was there before."""
-        if not isinstance(leaf, torch.nn.Parameter) or self._births.of(leaf) is not None:
+        """Whether this parameter takes the place of one that was made at the same line, and is gone."""
+        birth = self._births.of(leaf)
+        if not isinstance(leaf, torch.nn.Parameter) or not keys or len(self._passing) >= _MANY:
             return False
-        _, stack = self._taken_in(leaf, call) or (0, ())
-        if not any(site.in_module_call for site in stack) or len(self._passing) >= _MANY:
+        gone = None
+        if birth is None:
+            _, stack = self._taken_in(leaf, call) or (0, ())
+            gone = self._births.of_gone_module(leaf)
+        else:
+            stack = () if birth.in_forward or birth.instead else birth.stack
+        if len(stack) < 2:  # at the top of the script it is kept
             return False
-        made = self._births.optimizer(min(keys)) if keys else None
-        one = self._passing.setdefault(stack, _Passing(call, made))
-        one.stays |= any(ref() is not None for ref in one.last)
-        one.turns += 1
-        one.last = [weakref.ref(leaf)]
-        return not one.stays
+        made_with = birth or gone
+        place = gone.stack if gone is not None else stack
+        one = self._passing.get(place)
+        if one is None:
+            made = self._births.optimizer(min(keys))
+            one = self._passing[place] = _Passing(call, made, made_with.kind if made_with is not None else "")
+        if one.call != call.number:
+            one.stays |= one.last is not None and one.last() is not None
+            one.turns += 1
+            one.call, one.keys = call.number, set()
+            one.last = birth.owner if birth is not None else weakref.ref(leaf)
+        one.keys.add(self.session.ids.of(leaf))
+        return not one.stays and one.turns > 1
 
     def _sorted(self, leaves: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         owned: list[Tensor] = []
@@ -312,13 +341,20 @@ class Unowned(Observer):
         return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())
 
     def _replaced_by(self, one: _Candidate) -> bool:
-        """Whether an optimizer steps without ever finding a gradient, while these parameters get theirs."""
-        key = next((key for key, _ in self._births.optimizers() if self._reach.idle(key)), None)
+        """Whether an optimizer steps without finding a gradient, ever or since these parameters get theirs."""
+        keys = [key for key, _ in self._births.optimizers()]
+        key = next((key for key in keys if self._reach.idle(key) or self._left_behind(key, one)), None)
         if key is None:
             return False
         one.made = self._births.optimizer(key)
         self._reach.excuse(key)
         return True
+
+    def _left_behind(self, key: TensorId, one: _Candidate) -> bool:
+        """Whether no call has reached what this optimizer holds since the candidate got its first gradient, and the
+        optimizer has gone on stepping."""
+        last = self._reached.get(key)
+        return last is not None and last < one.first and key in self.session.stepped_since(one.last)
 
     def _born(self, one: _Candidate) -> Stack:
         if one.birth is None:
@@ -346,10 +382,10 @@ class Unowned(Observer):
         return (), f"{owner}.{attribute}"
 
     def _tell_passing(self, stack: Stack, one: _Passing) -> None:
-        line = questions.called_around(stack[0], "Parameter")
+        line = None if one.kind else questions.called_around(stack[0], "Parameter")
         born = stack if line is None else (stack[0]._replace(line=line, column=None, end_column=None), *stack[1:])
         kind, where = (one.made.kind, one.made.stack) if one.made else ("", ())
-        self.session.emit(Unoptimized("forward", (), 1, one.turns, born, "", (), "", kind, where, one.backward))
+        self.session.emit(Unoptimized("passing", (), 1, one.turns, born, one.kind, (), "", kind, where, one.backward))
 
     def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
         first = found[0]

@@ -7,8 +7,7 @@ take them in, and where paths from them end.
 from __future__ import annotations
 
 import weakref
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -22,8 +21,8 @@ from gradtrace.watcher.code import function_source
 from gradtrace.watcher.code.holders import Holders, look
 from gradtrace.watcher.compat import function_of, node_number
 from gradtrace.watcher.core.backward import BackwardCall
-from gradtrace.watcher.core.cuts import Cuts
 from gradtrace.watcher.core.identity import TensorId
+from gradtrace.watcher.core.lineage import Constant, Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -42,10 +41,12 @@ _CALLS = 200_000
 _WALKS = 64
 _SEARCHES = 6
 _NAMES = 6
-_FEW = 8
+#: backward calls whose graphs are asked which constants entered them
+_GRAPHS = 256
+#: places of cuts behind such constants
+_ENTERED = 1_024
 #: calls that take in parameters and give several tensors
 _SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
-_COPYING = (torch.tensor, torch.as_tensor)
 #: make no node under no_grad, and give what requires grad all the same
 _VIEWING = tuple(
     getattr(home, name)
@@ -62,7 +63,9 @@ _NUMBERS = {
     Tensor.numpy: "numpy()",
     Tensor.__float__: "float()",
     Tensor.__int__: "int()",
+    Tensor.__index__: "int()",
 }
+_INDICES = (Tensor.__int__, Tensor.__index__)
 
 
 class _Suspect:
@@ -115,7 +118,7 @@ class _Group:
 
 
 class Reach(Observer):
-    def __init__(self, session: Session, births: Births, cuts: Cuts) -> None:
+    def __init__(self, session: Session, births: Births, cuts: Origins) -> None:
         super().__init__(session)
         self._births = births
         self._cuts = cuts
@@ -123,17 +126,19 @@ class Reach(Observer):
         #: of optimizers whose place another one has taken
         self._past: list[_Group] = []
         self._suspects: dict[TensorId, _Suspect] = {}
-        #: cuts met, with the identities of the suspects behind them, and those of which the result went on into a graph
-        self._cut: dict[Stack, tuple[Cut, set[TensorId]]] = {}
-        self._entered: set[Stack] = set()
-        #: the last numbers that were computed from suspects, and where they left torch
-        self._left: deque[tuple[float, Stack]] = deque(maxlen=_FEW)
+        #: the cuts behind constants of graphs that were run through, by place, the first one first, with what was made of
+        #: the constant
+        self._entered: dict[Stack, tuple[Cut, Constant]] = {}
+        #: values that were written into parameters, with the identities of the suspects behind them
+        self._written_from: dict[Stack, tuple[Cut, set[TensorId]]] = {}
+        #: places where whole numbers were computed, by which others are chosen
+        self._indices: dict[Stack, Cut] = {}
+        self._graphs_left = _GRAPHS
         self._calls_left, self._walks_left, self._searches_left = _CALLS, _WALKS, _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
             **dict.fromkeys(_SEVERAL, self._several),
-            **dict.fromkeys(_COPYING, self._copied),
             Tensor.copy_: self._written,
             **dict.fromkeys((*_VIEWING, Tensor.__getitem__), self._viewed),
             **dict.fromkeys(_NUMBERS, self._leaves_torch),
@@ -150,7 +155,12 @@ class Reach(Observer):
         group = self._groups.get(key)
         return group is not None and group.steps >= _STEPS and group.is_idle
 
-    def excuse(self, key: TensorId) -> None:
+    def names_of_idle(self, leaves: Collection[TensorId]) -> tuple[str, ...]:
+        """The user's names for those of these parameters that never received a gradient."""
+        groups = [group for group in (*self._past, *self._groups.values()) if group.is_telling]
+        return tuple(group.holders.names.get(key, "") for group in groups for key in group.suspects if key in leaves)
+
+    def excuse(self, key: int) -> None:
         """Somebody else tells why this optimizer's parameters are idle."""
         self._groups.pop(key, None)
 
@@ -172,14 +182,6 @@ class Reach(Observer):
             if any(site.in_module_call for site in stack):  # elsewhere it is looked at
                 self._note_inputs(call, tensors_in(call.args[:1]))
 
-    def _copied(self, call: TorchCall) -> None:
-        if self._suspects:
-            given = next((tensor for tensor in tensors_in(call.args[:1]) if tensor.requires_grad), None)
-            if given is not None:
-                stack = self.session.frames.stack(call.frame)
-                cut = Cut(f"torch.{call.func.__name__}()", "copied", stack)
-                self._note_cut(cut, [one for one in tensors_in(call.args[:1]) if one.requires_grad])
-
     def _written(self, call: TorchCall) -> None:
         """`linear.weight.data.copy_(u @ v)`: the layer computes with the values, and the way back ends."""
         target, *given = call.inputs[:2]
@@ -188,45 +190,36 @@ class Reach(Observer):
         place = target.data_ptr()
         held = (one for optimizer in self.session.optimizers() for one in parameters(optimizer))
         if any(one is not target and one.numel() and one.data_ptr() == place for one in held):
-            self._note_cut(Cut(".data.copy_()", "written", self.session.frames.stack(call.frame)), given)
+            self._note_written(Cut(".data.copy_()", "written", self.session.frames.stack(call.frame)), given)
+
+    def _note_written(self, cut: Cut, sources: Sequence[Tensor]) -> None:
+        known = self._written_from.get(cut.stack)
+        if known is None and len(self._written_from) < _WALKS:
+            known = self._written_from[cut.stack] = (cut, set())
+        if known is not None and self._walks_left:
+            self._walks_left -= 1
+            known[1].update(self.session.ids.known(leaf) for leaf in walk.leaves_of(sources))
 
     def _leaves_torch(self, call: TorchCall) -> None:
-        suspect = self._suspects.get(self.session.ids.known(call.args[0]))
-        fresh = suspect is not None and (suspect.number is None or questions.shows(suspect.number.stack[0]))
-        if suspect is not None and fresh and not suspect.is_gone:
-            suspect.number = Cut(_NUMBERS[call.func], "detached", self.session.frames.stack(call.frame))
-        elif suspect is None and self._suspects and call.args[0].requires_grad and type(call.out) in (float, int):
-            self._leaves_as_number(call, call.out)
-
-    def _leaves_as_number(self, call: TorchCall, value: float) -> None:
-        """A number computed from parameters: cut off, if it comes back into a graph."""
+        if not self._suspects:
+            return
         stack = self.session.frames.stack(call.frame)
-        if stack not in self._cut:
-            self._note_cut(Cut(_NUMBERS[call.func], "detached", stack), [call.args[0]])
-        if stack in self._cut and self._cut[stack][1] and type(value) is float and not value.is_integer():
-            self._left.append((value, stack))
+        if call.func in _INDICES and call.args[0].requires_grad and len(self._indices) < _ENTERED:
+            self._indices.setdefault(stack, Cut(_NUMBERS[call.func], "detached", stack))
+        suspect = self._suspects.get(self.session.ids.known(call.args[0]))
+        if suspect is None or suspect.is_gone or suspect.number is not None:
+            return
+        if not (stack and questions.shows(stack[0])):
+            suspect.number = Cut(_NUMBERS[call.func], "detached", stack)
 
     def _nodes(self, call: TorchCall) -> None:
-        if not self._watching():
-            return
-        self.session.wake()
-        inputs = call.inputs
-        self._note_inputs(call, inputs)
-        for value, stack in self._left:
-            if value in [one for one in call.args if type(one) is float]:
-                self._entered.add(stack)
-        for tensor in inputs:
-            if tensor.is_leaf:
-                self._entered.update(cut.stack for cut in self._cuts.of(tensor))
+        if self._watching():
+            self.session.wake()
+            self._note_inputs(call, call.inputs)
 
     def _plain(self, call: TorchCall) -> None:
-        if not self._watching():
-            return
-        self._note_inputs(call, call.inputs)
-        for cut in self._cuts.of(call.out):
-            # a cut made by this call, not one that its inputs brought along
-            if cut.stack == self.session.frames.stack(call.frame):
-                self._note_cut(cut, [tensor for tensor in call.inputs if tensor.requires_grad])
+        if self._watching():
+            self._note_inputs(call, call.inputs)
 
     def _note_inputs(self, call: TorchCall, inputs: Sequence[Tensor]) -> None:
         for tensor in inputs:
@@ -241,30 +234,35 @@ class Reach(Observer):
             elif torch.is_grad_enabled() and type(call.out) is Tensor and call.func not in _TAKEN_OUT:
                 suspect.used = suspect.used or stack
 
-    def _note_cut(self, cut: Cut, sources: Sequence[Tensor]) -> None:
-        known = self._cut.get(cut.stack)
-        if known is None and len(self._cut) < _WALKS:
-            known = self._cut[cut.stack] = (cut, set())
-        if known is None or not self._walks_left or cut.why == "no_grad":
-            return
-        self._walks_left -= 1
-        known[1].update(
-            self.session.ids.known(leaf)
-            for leaf in walk.leaves_of(sources)
-            if self.session.ids.known(leaf) in self._suspects
-        )
-
     # who receives gradients
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if self._suspects:
-            for tensor in outputs:
-                if isinstance(tensor, Tensor) and tensor.is_leaf:
-                    self._entered.update(cut.stack for cut in self._cuts.of(tensor))
+            self._note_constants(call)
             if not call.accumulates:
                 self._clear(call.leaves)
             if call.create and not call.accumulates:
                 self._derive(outputs)
+
+    def _note_constants(self, call: BackwardCall) -> None:
+        """What was cut off from its parameters, and is a part of this loss all the same."""
+        if not self._graphs_left:
+            return
+        self._graphs_left -= 1
+        for leaf in call.leaves:
+            if self.session.ids.known(leaf) not in self._suspects:
+                self._enters(Constant(self._cuts.of_leaf(leaf), ()))
+        for constant in self._cuts.constants(call.nodes):
+            self._enters(constant)
+
+    def _enters(self, constant: Constant) -> None:
+        for cut in constant.cuts:
+            if len(self._entered) < _ENTERED:
+                self._entered.setdefault(cut.stack, (cut, constant))
+
+    def has_entered(self, place: Stack) -> bool:
+        """Whether a value that was cut off at this place came back into a graph that was run through."""
+        return place in self._entered
 
     def _derive(self, outputs: Sequence[Any]) -> None:
         if self._walks_left and not all(suspect.derived for suspect in self._suspects.values()):
@@ -299,6 +297,8 @@ class Reach(Observer):
             if self._suspects.pop(self.session.ids.known(leaf), None) is not None:
                 for group in (*self._past, *self._groups.values()):
                     group.suspects.pop(self.session.ids.known(leaf), None)
+        if not self._suspects:
+            self._cuts.listen(self, False)
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         group = self._groups.get(self.session.ids.known(optimizer))
@@ -329,10 +329,11 @@ class Reach(Observer):
         for one in given:
             known = self.session.book.known(one)
             if one.requires_grad and one.grad is None and not (known is not None and known.fed):
-                group.suspects[self.session.ids.of(one)] = self._suspects[self.session.ids.of(one)] = _Suspect(
-                    one, self._births.of(one)
-                )
-                self.session.wake()
+                key = self.session.ids.of(one)
+                group.suspects[key] = self._suspects[key] = _Suspect(one, self._births.of(one))
+        if self._suspects:
+            self.session.wake()
+            self._cuts.listen(self)
         return group
 
     def _changed(self, tensor: Tensor) -> bool:
@@ -363,25 +364,28 @@ class Reach(Observer):
     def _reason(self, key: TensorId, suspect: _Suspect, group: _Group) -> tuple[str, Stack, Cut | None]:
         if suspect.withheld:
             return "withheld", suspect.withheld, None
-        cuts = [cut for cut, behind in self._cut.values() if key in behind]
-        cut = max(cuts, key=self._weight, default=None)
-        weight = self._weight(cut) if cut is not None else 0
-        if cut is not None and cut.behind == "leaf" and weight < 2 and (suspect.used or not group.is_idle):
-            weight = 0  # its own value is taken out, to be saved or shown
-        if cut is not None and weight:
+        cut = self._cut_behind_loss(key, suspect)
+        if cut is not None:
             return "cut", cut.stack, cut
         if suspect.used:
             return "ignored", suspect.used, None
-        if suspect.number is not None and not suspect.off:
-            return "cut", suspect.number.stack, suspect.number
         return ("no_grad", suspect.off, None) if suspect.off else ("unused", (), None)
 
-    def _weight(self, cut: Cut) -> int:
-        """How sure it is that this cut, of several, is the one that matters."""
-        if cut.stack in self._entered or cut.why in ("copied", "written", "constant gradient"):
-            return 2 if cut.why == "not differentiable" else 3
-        # a number is as often for a log as for a loss; an index chooses what goes on
-        return 0 if cut.op in _NUMBERS.values() and cut.op != "int()" else 1
+    def _cut_behind_loss(self, key: TensorId, suspect: _Suspect) -> Cut | None:
+        """The first cut on a path from this parameter to a loss: rather a term of it than a factor, rather one that could
+        have been differentiable than an index or a mask, which choose what goes on."""
+        found = [cut for cut, behind in self._written_from.values() if key in behind]
+        for cut, _ in self._entered.values():
+            off_itself = cut.why == "no_grad" and not suspect.used
+            if not off_itself and key in self._cuts.leaves_behind(cut):
+                found.append(cut)
+        if not found and suspect.used:
+            found = [cut for cut in self._indices.values() if key in self._cuts.leaves_behind(cut)]
+        return min(found, key=self._doubt, default=None)
+
+    def _doubt(self, cut: Cut) -> tuple[bool, bool]:
+        _, constant = self._entered.get(cut.stack, (cut, None))
+        return cut.why == "not differentiable", constant is None or not constant.added
 
     def _root(self, group: _Group, key: TensorId) -> str:
         """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""
@@ -417,10 +421,11 @@ class Reach(Observer):
                 holders.modules[root].kind if root in holders.modules else birth.kind if birth else "",
                 (root or names[0]).rpartition(".")[2],
                 tuple(dict.fromkeys(site.path for site in birth.stack)) if birth else (),
-                suspect.used or suspect.off,
+                suspect.used or suspect.off or (suspect.number.stack if suspect.number else ()),
                 cut,
                 group.is_idle,
                 self._excuse(group, first, root, birth, path),
+                cut is not None and cut.stack in self._entered and self._entered[cut.stack][1].straight_through,
             )
         )
 

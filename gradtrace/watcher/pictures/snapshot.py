@@ -32,7 +32,7 @@ from gradtrace.watcher.compat import (
     unpacked_attribute,
 )
 from gradtrace.watcher.core.backward import FREED, BackwardCall
-from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
@@ -70,7 +70,7 @@ class Snapshots(Observer):
         self.notes = Notes()
         self.calls = ModuleCalls()
 
-    def attach(self, session: Session, cuts: Cuts) -> None:
+    def attach(self, session: Session, cuts: Origins) -> None:
         super().__init__(session)
         self._cuts = cuts
 

@@ -13,7 +13,7 @@ from gradtrace.model.story import Built, Fact, Graded, Made, Required, Value, Wr
 from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.book import Book
-from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.graph import saved
 from gradtrace.watcher.story import lineage
 from gradtrace.watcher.story.lineage import Lineage
@@ -53,7 +53,7 @@ class Statement:
 class Changes:
     """Compares moments. Holds plain values alone between them."""
 
-    def __init__(self, lineage: Lineage, cuts: Cuts, book: Book) -> None:
+    def __init__(self, lineage: Lineage, cuts: Origins, book: Book) -> None:
         self._lineage = lineage
         self._book = book
         self._cuts = cuts

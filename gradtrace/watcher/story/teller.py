@@ -26,7 +26,7 @@ from gradtrace.watcher.code import names
 from gradtrace.watcher.code.frames import path_of
 from gradtrace.watcher.compat import spare, tracing_state
 from gradtrace.watcher.core.backward import BackwardCall
-from gradtrace.watcher.core.cuts import Cuts
+from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session, out_of_reach
 from gradtrace.watcher.core.steps import Steps
@@ -99,7 +99,7 @@ class Storyteller(Observer):
         self._reached: set[int] = set()
         self._stop: Callable[[], None] = lambda: None
 
-    def attach(self, session: Session, cuts: Cuts, steps: Steps) -> None:
+    def attach(self, session: Session, cuts: Origins, steps: Steps) -> None:
         """Tells it of whose run."""
         self.session, self._steps = session, steps
         self._lineage = Lineage(session, self._name)

@@ -1,0 +1,76 @@
+"""What cut a path, in the user's words, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+
+from gradtrace.model.events import Cut
+from gradtrace.source import syntax
+
+#: longer expressions are named by what they call
+_LONG = 40
+
+_FIXES = {
+    "detached": "pass the tensor itself on: numbers, .data and detached tensors carry no graph",
+    "copied": "keep the tensor, or use torch.stack or torch.cat on several: {op} copies values alone",
+    "no_grad": "compute what is to be trained outside of torch.no_grad() (inference_mode, set_grad_enabled(False))",
+    "not differentiable": "use something differentiable instead: {op} has no gradient",
+    "frozen": "leave requires_grad on for the parameters that are to be trained",
+    "unasked": "create it with requires_grad=True, or call requires_grad_() on it, before the optimizer is given it",
+    "written": "compute with the value itself, as F.linear(x, weight) does: what is written into a parameter has no graph",
+    "constant gradient": "pass create_graph=True: without it the gradient is a constant",
+}
+#: what to use instead of an operation without a gradient
+_INSTEAD = {
+    **dict.fromkeys(
+        ("argmax()", "argmin()"), "use the scores themselves: logits with cross_entropy, or softmax for a soft choice"
+    ),
+    **dict.fromkeys((">", "<", ">=", "<=", "=="), "use a smooth step: torch.sigmoid((x - threshold) / temperature)"),
+    **dict.fromkeys(
+        ("multinomial()", "bernoulli()", "poisson()"),
+        "a sample has no gradient: use log_prob(sample) times the reward, or rsample() or gumbel_softmax",
+    ),
+    **dict.fromkeys(("long()", "int()", "bool()"), "stay in floating point: integers have no gradient"),
+    **dict.fromkeys(
+        ("max()", "min()", "topk()", "sort()"), "use the values that {op} gives, its indices have no gradient"
+    ),
+}
+
+
+def operation(cut: Cut) -> str:
+    """The operation that cut a path, in the user's words: `h.detach()`, `dist.sample()`; torch's name for it where the
+    source does not say."""
+    call = syntax.call_at(cut.stack[0]) if cut.stack and cut.why not in ("frozen", "unasked") else None
+    if call is None:
+        return f"`{cut.op}`"
+    text = ast.unparse(call)
+    return f"`{text if len(text) <= _LONG else ast.unparse(call.func)[-_LONG:] + '()'}`"
+
+
+def fix(cut: Cut) -> str:
+    """What to write instead."""
+    dist = _sampled(cut)
+    if dist:
+        return (
+            f"use `{dist}.rsample()`; a distribution without it, of categories for one, needs F.gumbel_softmax or a loss "
+            f"with `{dist}.log_prob(...)`"
+        )
+    instead = _INSTEAD.get(cut.op) if cut.why == "not differentiable" else None
+    return (instead or _FIXES.get(cut.why, _FIXES["detached"])).format(op=cut.op)
+
+
+def _sampled(cut: Cut) -> str:
+    """The distribution of which a sample was drawn without a gradient, `dist` of `dist.sample()`; empty for another
+    cut."""
+    call = syntax.call_at(cut.stack[0]) if cut.stack and cut.why == "no_grad" else None
+    if call is None or syntax.called(call) != "sample" or not isinstance(call.func, ast.Attribute):
+        return ""
+    return ast.unparse(call.func.value)
+
+
+def difference(cut: Cut) -> tuple[str, str] | None:
+    """The two sides of a detached difference: `q` and `z` of `(q - z).detach()`."""
+    call = syntax.call_at(cut.stack[0]) if cut.stack else None
+    if call is None or not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.BinOp):
+        return None
+    return ast.unparse(call.func.value.left), ast.unparse(call.func.value.right)

@@ -31,6 +31,7 @@ from gradtrace.watcher.faults.evaluations import Evaluations
 from gradtrace.watcher.faults.growth import GrowthWatcher
 from gradtrace.watcher.faults.hidden_writes import HiddenWrites
 from gradtrace.watcher.faults.losses import Losses
+from gradtrace.watcher.faults.missing_gradients import MissingGradients
 from gradtrace.watcher.faults.mixed_batch import Layouts
 from gradtrace.watcher.faults.sequences import Sequences
 from gradtrace.watcher.faults.shapes import GradientShapes
@@ -257,6 +258,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
         births,
         Leaves(session, births),
         Constants(session),
+        MissingGradients(session, cuts),
         Unowned(session, births, reach),
         reach,
         FlatGradients(session),

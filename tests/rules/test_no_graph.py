@@ -298,6 +298,33 @@ BAD = {
             opt.step()
             print(evaluate())
     """,
+    "frozen features under inference mode": """
+        class Features(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body = nn.Linear(4, 4).requires_grad_(False)
+            def forward(self, x):
+                return torch.relu(self.body(x))
+        features, head = Features(), nn.Linear(4, 1)
+        def extract(x):
+            with torch.inference_mode():  # <- no-graph
+                return features(x)
+        F.mse_loss(head(extract(torch.randn(8, 4))), torch.zeros(8, 1)).backward()
+    """,
+    "one of two losses is put into a tensor again": """
+        q, pi = nn.Linear(4, 1), nn.Linear(4, 1)
+        trunk = nn.Linear(4, 4)
+        opt = torch.optim.Adam([*trunk.parameters(), *q.parameters(), *pi.parameters()])
+        for _ in range(4):
+            h = trunk(torch.randn(8, 4))
+            q_loss = q(h).pow(2).mean() + h.pow(2).mean()
+            q_loss = torch.tensor(q_loss.item(), requires_grad=True)  # <- no-graph
+            pi_loss = -pi(h).mean()
+            opt.zero_grad()
+            q_loss.backward()
+            pi_loss.backward()
+            opt.step()
+    """,
     "the wrong phase": """
         model = nn.Linear(4, 1)
         opt = torch.optim.SGD(model.parameters(), lr=0.1)

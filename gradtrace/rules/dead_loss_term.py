@@ -1,0 +1,92 @@
+"""A term of the loss reaches none of the parameters that it is to train.
+
+Why it matters
+    The loss is a sum, and falls; but one of its terms is a constant for the optimizer that steps: its path to the
+    parameters was cut, by detach(), no_grad() or a number. In a GAN's generator step, `D(fake.detach())` gives gradients
+    to the discriminator alone, which nobody uses.
+
+Bad
+    for x, y in data:
+        pred = model(x)
+        with torch.no_grad():
+            smoothness = pred.diff(dim=0).square().mean()
+        loss = loss_fn(pred, y) + 0.1 * smoothness
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+Good
+    for x, y in data:
+        pred = model(x)
+        smoothness = pred.diff(dim=0).square().mean()
+        loss = loss_fn(pred, y) + 0.1 * smoothness
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+The finding is at the operation that cut the path. A detach() within one's own network (a stop-gradient, a baseline, a
+commitment loss, a straight-through sum) is a choice, and is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import DeadTerm, Event
+from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.rules.base import Rule
+from gradtrace.rules.cutting import operation
+from gradtrace.rules.places import expression, names_of
+from gradtrace.source import questions
+
+
+class DeadLossTerm(Rule):
+    id = "dead-loss-term"
+    level = Level.WARNING
+    hears = (DeadTerm,)
+    needs = Needs(calls=3, steps=3)
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, DeadTerm):
+            return []
+        loss = expression(event.backward, event.root)
+        term = _term(event)
+        op = operation(event.cut)
+        names = names_of(event.names, event.count)
+        optimizer = " and ".join(dict.fromkeys(event.optimizers))
+        cut = f"{op} cuts its path to {names}"
+        if event.alive:
+            what = f"{term}, a term of {loss}, does not train {names}, which {optimizer} steps: {op} cuts the path"
+        elif event.kind == "term":
+            what = f"{term}, a term of {loss}, trains no parameter of {optimizer}: {cut}"
+        else:
+            because = "" if term == op else f": {cut}"
+            what = f"{term}, a term of {loss}, is a constant and trains nothing{because}"
+        return self.finding(
+            event.cut.stack,
+            what,
+            _fix(event),
+            (
+                (event.stack, "the term is computed here" if event.kind == "term" else "it is added here"),
+                (event.backward, f"{loss} is backpropagated here"),
+                (event.cut.stack[1:], "called from here"),
+            ),
+        )
+
+
+def _term(event: DeadTerm) -> str:
+    """The term in the user's words."""
+    if event.kind == "term":
+        names = questions.assigned(event.stack[0])
+        return f"`{names[0]}`" if len(names) == 1 else "the result of this line"
+    cut = event.cut.stack
+    names = questions.assigned(cut[0]) if cut and cut[0].place != event.stack[0].place else ()
+    return f"`{names[0]}`" if len(names) == 1 else operation(event.cut)
+
+
+def _fix(event: DeadTerm) -> str:
+    if event.cut.why == "no_grad":
+        return "compute it with gradients on; if it is only to be printed, leave it out of the loss"
+    if event.kind == "term":
+        return "pass the tensor itself on, without the detach"
+    return "add the tensor itself, which has a graph; if it is only to be printed, leave it out of the loss"

@@ -1,0 +1,91 @@
+"""A loss is computed in each iteration and never backpropagated.
+
+Why it matters
+    A loss trains only what a backward call runs through. One that is assigned over before the call, or is computed and
+    printed while another one is backpropagated, looks like a part of the training and is none.
+
+Bad
+    for x, y in data:
+        loss = loss_fn(model(x), y)
+        loss = model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+Good
+    for x, y in data:
+        loss = loss_fn(model(x), y)
+        loss = loss + model(x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+The finding is at the line that computes the loss. A metric (under no_grad, detached, computed after the step, or over
+parameters that other losses train) is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, UnusedLoss
+from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.model.site import Stack
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import names_of
+from gradtrace.source import questions
+
+
+class UnusedLossRule(Rule):
+    id = "unused-loss"
+    level = Level.WARNING
+    hears = (UnusedLoss,)
+    needs = Needs(calls=3, steps=3)
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, UnusedLoss):
+            return []
+        name = _assigned(event.stack) or "this loss"
+        root = questions.root_of(event.backward[0]) if event.backward else ""
+        message, fix = getattr(self, f"_{event.kind}")(event, name, f"`{root}`" if root else "another loss")
+        return self.finding(
+            event.stack,
+            message,
+            fix,
+            (
+                (
+                    event.where,
+                    "it is assigned over here" if event.kind == "overwritten" else "no call reaches this part",
+                ),
+                (event.backward, "this call does not run through it"),
+                (event.stack[1:], "called from here"),
+            ),
+        )
+
+    def _overwritten(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
+        line = event.where[0].line
+        return (
+            f"{name} is computed in each iteration and never backpropagated: line {line} assigns another loss to it first",
+            f"add the two, or delete the assignment that is not wanted: line {event.stack[0].line} or line {line}",
+        )
+
+    def _sum(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
+        part = _assigned(event.where) or "a part of it"
+        return (
+            f"{name} is computed in each iteration and never backpropagated, only {root} is: {part} trains nothing",
+            f"call backward() on {name} in place of {root}; for a value to print, compute it under torch.no_grad()",
+        )
+
+    def _idle(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
+        without = names_of(event.names, len(event.names))
+        get = "gets" if len(event.names) == 1 else "get"
+        return (
+            f"{name} is computed in each iteration and never backpropagated: {without} {get} no gradient",
+            f"add it to the loss that is backpropagated: `({root.strip('`')} + {name.strip('`')}).backward()`; for a value "
+            "to print, compute it under torch.no_grad()",
+        )
+
+
+def _assigned(stack: Stack) -> str:
+    names = questions.assigned(stack[0]) if stack else ()
+    return f"`{names[0]}`" if len(names) == 1 else ""

@@ -35,6 +35,7 @@ from gradtrace.watcher.faults.missing_gradients import MissingGradients
 from gradtrace.watcher.faults.mixed_batch import Layouts
 from gradtrace.watcher.faults.sequences import Sequences
 from gradtrace.watcher.faults.shapes import GradientShapes
+from gradtrace.watcher.faults.targets import Targets
 from gradtrace.watcher.faults.terms import Terms
 from gradtrace.watcher.faults.values import Values
 from gradtrace.watcher.faults.writes import Writes
@@ -261,6 +262,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
         Constants(session),
         MissingGradients(session, cuts),
         Unowned(session, births, reach),
+        Targets(session),
         Terms(session, cuts, reach),
         reach,
         FlatGradients(session),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from gradtrace.model.site import Held, Stack
+from gradtrace.model.truths import RunFact
 
 
 @dataclass(frozen=True, slots=True)
@@ -787,4 +788,5 @@ Event: TypeAlias = (
     | Unstepped
     | Clipped
     | Collected
+    | RunFact
 )

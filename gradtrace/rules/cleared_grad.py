@@ -19,10 +19,9 @@ Good
             loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is at the line that clears. Where step() comes before backward(), it is at the step; where an optimizer makes
-no step at all though its loss is computed again and again, it is at the backward call of that loss. A gradient that
-another optimizer's step has used, or that your own code has read, is not counted: a generator's loss leaves gradients in
-the discriminator, and clearing those is right.
+The finding is at the line that clears; where step() comes before backward(), at the step. An optimizer that makes no step
+at all is a matter of never-stepped. A gradient that another optimizer's step has used, or that your own code has read, is
+not counted: a generator's loss leaves gradients in the discriminator, and clearing those is right.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gradtrace.model.events import End, Event, Given, OptimizerStep, Unstepped
+from gradtrace.model.events import End, Event, Given, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
@@ -88,23 +87,18 @@ class _Optimizer:
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
-    hears = (OptimizerStep, Unstepped, End)
+    hears = (OptimizerStep, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
         self._of: dict[int, _Optimizer] = {}
-        #: where steps came from
-        self._ran: set[Stack] = set()
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, OptimizerStep):
-            self._ran.add(event.stack)
             if event.error is not None:
                 return self._starved(_LostCalls(steps=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
             return [finding for one in oldest_beyond(_OPTIMIZERS, self._of) for finding in self._judge(one)]
-        if isinstance(event, Unstepped):
-            return self._unstepped(event)
         if isinstance(event, End):
             return [finding for one in self._of.values() for finding in self._judge(one)]
         return []
@@ -238,31 +232,6 @@ class ClearedGrad(Rule):
             ((one.stack, "computed here"), (step.stack, "this step uses only what was added afterwards")),
             Level.WARNING,
         )
-
-    def _unstepped(self, event: Unstepped) -> list[Finding]:
-        one = event.given
-        # where a GradScaler has looked, it may have left out each step
-        if one.read or one.heard or one.checked or event.calls < _ENOUGH or max(event.others, event.clears) < _ENOUGH:
-            return []
-        if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
-            return []
-        uncalled = questions.uncalled(one.stack[0].path, "step") if one.stack else None
-        return self.finding(
-            (one.stack[0]._replace(line=uncalled, column=None),) if uncalled else one.stack,
-            f"the gradients of {_loss(one)} are computed {event.calls} times, but the `{event.optimizer}` that holds "
-            f"{leaves_of(one)} never makes a step{': step is named here, but not called' if uncalled else ''}",
-            "call it: step() with parentheses"
-            if uncalled
-            else "call step() of that optimizer after this backward call",
-            ((one.stack, "the gradients are computed here"),),
-            level=self._level(one.stack),
-        )
-
-    def _level(self, stack: Stack) -> Level:
-        """A step that did not run this time may be that of this optimizer."""
-        later = ((site.path, line) for site in stack for line in questions.conditional(site, ("step",)))
-        ran = {site.place for stack in self._ran for site in stack}
-        return self.level if ran.issuperset(later) else Level.NOTE
 
 
 def _comes_first(step: Stack, call: Stack) -> Stack:

@@ -15,7 +15,8 @@ Good
     safe = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
     safe.sum().backward()
 
-The finding is at the operation that makes it. NaN that a mask removes again before it reaches a leaf is no finding.
+The finding is at the operation that makes it, in a graph or in code that writes gradients by hand; where that is not known,
+at the step that uses the gradient. NaN that a mask removes again before it reaches a leaf is no finding.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gradtrace.model.events import Event, NonFinite
+from gradtrace.model.events import End, Event, NonFinite
 from gradtrace.model.finding import Finding, Level
+from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep
 from gradtrace.rules.base import Rule
+from gradtrace.rules.places import expression, names_of
 
 _WHERE = "a torch.where or mask behind it is too late: both branches have slopes, so choose at the input"
 
@@ -81,17 +84,102 @@ _NORMALISED = ("{op} of equal values divides by zero", "give it an eps greater t
 
 #: what half precision brings about, and a GradScaler skips
 _SKIPPED = ("overflow", "custom", "unknown", "inf")
+#: by operation without a graph: what it does, and how to guard it
+_BY_HAND = {
+    "log": "takes the logarithm of zero",
+    "sqrt": "takes the root of a negative number",
+    "mean": "takes the mean of nothing",
+    "std": "takes the deviation of a single value",
+    "var": "takes the variance of a single value",
+}
+_GUARDS = {
+    "log": "clamp its input to a small eps first",
+    "sqrt": "clamp its input to zero or more first",
+    "mean": "skip the case where there is nothing to average",
+    "std": "pass correction=0, or skip the case of a single value",
+    "var": "pass correction=0, or skip the case of a single value",
+}
 _CALLED = {"": "it", "div": "division", "mul": "the product", "log1_p": "log1p", "linalg_vector_norm": "norm"}
 
 
 class NonFiniteGrad(Rule):
     id = "nonfinite-grad"
     level = Level.ERROR
-    hears = (NonFinite,)
+    hears = (NonFinite, NonFiniteStep, NonFiniteLoss, End)
+
+    def __init__(self) -> None:
+        #: a finding names the cause; else what is known alone
+        self._explained = False
+        self._overflow: NonFinite | None = None
+        self._step: NonFiniteStep | None = None
+        self._loss: NonFiniteLoss | None = None
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, NonFinite) or (event.scaled and event.kind in _SKIPPED):
-            return []
+        if isinstance(event, NonFinite):
+            return [] if event.scaled and event.kind in _SKIPPED else self._born(event, _level(event))
+        if isinstance(event, NonFiniteStep):
+            self._step = event
+        elif isinstance(event, NonFiniteLoss):
+            self._loss = event
+        elif isinstance(event, End) and not self._explained:
+            return self._unexplained()
+        return []
+
+    def _unexplained(self) -> list[Finding]:
+        """The fact alone, with the best cause that is known."""
+        # the last step of a run that stops because of it is no fault
+        goes_on = self._loss is not None and self._loss.times > 1
+        if self._overflow is not None:
+            return self._born(self._overflow, Level.WARNING) if goes_on else []
+        if self._step is not None:
+            return self._used(self._step)
+        return self._lost(self._loss) if self._loss is not None and goes_on else []
+
+    def _used(self, event: NonFiniteStep) -> list[Finding]:
+        names = names_of(event.names, event.count)
+        after = ", and the parameters are NaN or infinite from then on" if event.spoiled else ""
+        called = event.op.strip("_")
+        by = _BY_HAND.get(called, "divides by zero")
+        if event.born:
+            message = f"this {by}: NaN or infinity goes into the gradient of {names}, which a step uses{after}"
+            fix = (
+                f"guard it: {_GUARDS.get(called, 'add a small eps to the divisor, or skip the case where it is zero')}"
+            )
+        elif event.written:
+            message = f"the gradient of {names} that is put in place here is NaN or infinite when a step uses it{after}"
+            fix = "look at the values that go in here, and skip the step where they are not finite"
+        else:
+            message = f"this step uses a gradient of {names} that is NaN or infinite{after}"
+            fix = (
+                "look at the loss and the gradients before this step: torch.autograd.set_detect_anomaly(True) stops where a "
+                "backward call makes NaN, and clip_grad_norm_(..., error_if_nonfinite=True) before the step"
+            )
+        return self.finding(
+            event.born or event.written or event.stack,
+            message,
+            fix,
+            (
+                (event.written, "the gradient is put in place here"),
+                (event.stack, "this step uses the gradient"),
+                (event.born[1:], "called from here"),
+            ),
+            None if event.spoiled else Level.NOTE,
+        )
+
+    def _lost(self, event: NonFiniteLoss) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"{expression(event.stack, event.root)} is NaN or infinite, and a step uses its gradients",
+            "find the term that is not finite, and keep it out of the loss; skip the step where the loss is not finite",
+            ((event.step, "this step uses the gradients"),),
+            Level.WARNING,
+        )
+
+    def _born(self, event: NonFinite, level: Level) -> list[Finding]:
+        if level is Level.NOTE:
+            self._overflow = event
+        else:
+            self._explained = True
         what, mend = _words(event)
         return self.finding(
             event.made or event.born or event.stack,
@@ -102,7 +190,7 @@ class NonFiniteGrad(Rule):
                 (event.stack, f"{event.value} reaches the leaves in this call"),
                 (event.made[1:], "called from here"),
             ),
-            _level(event),
+            level,
         )
 
 

@@ -3,7 +3,9 @@
 Why it matters
     sign, round, floor, ceil and // are flat: their derivative is zero wherever it exists. So is a sample of
     torch.normal(mean, std), torch.bernoulli(p) or torch.poisson(rate). A clamp or a ReLU is flat where it is saturated.
-    Everything in front of it is computed with, has a .grad, and is never trained.
+    So is softmax over a single element, which is 1. At the last time step, the reverse half of a bidirectional network
+    has read one input alone, so that its recurrent weights do not count. Everything in front of it is computed with, has
+    a .grad, and is never trained.
 
 Bad
     for x, y in data:
@@ -21,8 +23,8 @@ Good
 
 Where the hard value is needed in the forward pass, use a straight-through estimator: `soft + (hard - soft).detach()`.
 Two parameters that are multiplied with each other and both start at zero stay there: start one at random. The finding
-is at the flat operation. A zero gradient that has another reason (the key bias of attention, a bias before a
-normalisation) is not reported.
+is at the flat operation. A weight whose gradient is zero for another reason is a note; the key bias of attention and a
+bias in front of a normalization are not reported.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ from gradtrace.rules.base import Rule
 from gradtrace.source import questions
 
 _SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
+#: operations over a dimension of size one
+_SINGLE = {"softmax": "softmax", "logsoftmax": "log_softmax"}
 #: a sample of a distribution
 _SAMPLES = {
     "normal": "draw the noise alone, `mean + std * torch.randn_like(std)`, or use rsample() of a Normal",
@@ -57,6 +61,12 @@ class ZeroGradient(Rule):
         names = shown if event.count <= 2 else f"{shown} and {event.count - 2} more"
         if event.product:
             return self._product(event, names)
+        if event.op in _SINGLE:
+            return self._single(event, names)
+        if event.op == "reverse":
+            return self._reverse(event, names)
+        if not event.op:
+            return self._alone(event, names)
         if event.saturated:
             why = f"{event.op} is saturated for every element"
             mend = (
@@ -73,6 +83,38 @@ class ZeroGradient(Rule):
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
             # a margin that is kept, a constraint that is not violated
             Level.NOTE if event.saturated and event.term else None,
+        )
+
+    def _single(self, event: FlatGradient, names: str) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {_SINGLE[event.op]} over a "
+            f"dimension of size 1 is the constant {'1' if event.op == 'softmax' else '0'}, whatever goes into it",
+            "normalize over all candidates, and select afterwards"
+            if event.op == "softmax"
+            else "give the network one output per class, or use binary_cross_entropy_with_logits for a single output",
+            ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
+            # attention with a single key, as a conditioning token is
+            Level.NOTE if event.term and event.op == "softmax" else None,
+        )
+
+    def _reverse(self, event: FlatGradient, names: str) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: at the last time step the "
+            "reverse direction has read only one input, and has no state yet",
+            "read the reverse direction at time step 0, or take the final states: torch.cat([h_n[-2], h_n[-1]], dim=1)",
+            ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
+        )
+
+    def _alone(self, event: FlatGradient, names: str) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls that this was looked at: no step "
+            "trains it",
+            "look at what is computed from it: a factor of zero, a mask that hides everything, two terms that cancel",
+            ((event.stack[1:], "called from here"),),
+            Level.NOTE,
         )
 
     def _product(self, event: FlatGradient, names: str) -> list[Finding]:

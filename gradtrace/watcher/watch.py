@@ -17,6 +17,7 @@ import torch
 from gradtrace.model.events import End, Event
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import Life
+from gradtrace.watcher import truths
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
 from gradtrace.watcher.core import anomaly, compiled, warning_sites, zero_grad
@@ -27,6 +28,7 @@ from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps
 from gradtrace.watcher.faults.constants import Constants
+from gradtrace.watcher.faults.directions import Directions
 from gradtrace.watcher.faults.evaluations import Evaluations
 from gradtrace.watcher.faults.growth import GrowthWatcher
 from gradtrace.watcher.faults.hidden_writes import HiddenWrites
@@ -257,6 +259,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
         Losses(session),
         Layouts(session),
         Sequences(session),
+        Directions(session),
         births,
         Leaves(session, births),
         Constants(session),
@@ -266,6 +269,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
         Terms(session, cuts, reach),
         reach,
         FlatGradients(session),
+        *truths.observers(session, births),
     ]
 
 

@@ -80,29 +80,6 @@ BAD = {
                 F.mse_loss(model(x), y).backward()
             opt.step()
         """,
-    "discriminator_never_steps": """
-        for x, y in data:
-            d_opt.zero_grad()
-            fake = gen(torch.randn(5, 2))
-            d_loss = disc(fake.detach()).mean() - disc(x).mean()
-            d_loss.backward()  # fault
-            g_opt.zero_grad()
-            (-disc(fake).mean()).backward()
-            g_opt.step()
-        """,
-    "step_forgotten": """
-        for x, y in data:
-            opt.zero_grad()
-            F.mse_loss(model(x), y).backward()  # fault
-        """,
-    "generator_never_steps": """
-        for x, y in data:
-            d_opt.zero_grad()
-            (disc(gen(torch.randn(5, 2)).detach()).mean() - disc(x).mean()).backward()
-            d_opt.step()
-            g_opt.zero_grad()
-            (-disc(gen(torch.randn(5, 2))).mean()).backward()  # fault
-        """,
     "step_after_all_epochs": """
         for x, y in data:
             opt.zero_grad()  # fault
@@ -139,13 +116,6 @@ BAD = {
             opt.zero_grad()  # fault
             scaler.step(opt)
             scaler.update()
-        """,
-    "step_without_parentheses": """
-        for x, y in data:
-            opt.zero_grad()
-            F.mse_loss(model(x), y).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            opt.step  # fault
         """,
     "cleared_by_a_probe_of_another_function": """
         def probe(x, y):

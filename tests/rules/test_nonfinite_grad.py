@@ -200,6 +200,27 @@ h = table(torch.tensor([0, 1, 2, 3]))
 unit = h / torch.linalg.norm(h, dim=1, keepdim=True)  # here
 F.cross_entropy(head(unit), torch.tensor([-100, 0, 1, 2]), ignore_index=-100).backward()
 """,
+    "training that diverges by its learning rate": """\
+torch.manual_seed(1)
+m = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
+opt = torch.optim.SGD(m.parameters(), 10.0)
+for _ in range(12):
+    loss = F.mse_loss(m(torch.randn(8, 6)), torch.randn(8, 1))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()  # here
+""",
+    "products that diverge": """\
+torch.manual_seed(2)
+m, g = nn.Linear(6, 16), nn.Linear(6, 16)
+opt = torch.optim.SGD([*m.parameters(), *g.parameters()], 300.0)
+for _ in range(12):
+    x = torch.randn(8, 6)
+    loss = (F.relu(m(x)) * g(x)).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()  # here
+""",
 }
 
 GOOD = {
@@ -331,27 +352,6 @@ for _ in range(3):
     loss.backward()
     w.grad = None
 """,
-    "training that diverges by its learning rate": """\
-torch.manual_seed(1)
-m = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
-opt = torch.optim.SGD(m.parameters(), 10.0)
-for _ in range(12):
-    loss = F.mse_loss(m(torch.randn(8, 6)), torch.randn(8, 1))
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
-    "products that diverge": """\
-torch.manual_seed(2)
-m, g = nn.Linear(6, 16), nn.Linear(6, 16)
-opt = torch.optim.SGD([*m.parameters(), *g.parameters()], 300.0)
-for _ in range(12):
-    x = torch.randn(8, 6)
-    loss = (F.relu(m(x)) * g(x)).pow(2).mean()
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-""",
     "exponential that is merely large": """\
 m = nn.Linear(3, 3)
 opt = torch.optim.SGD(m.parameters(), 1e-3)
@@ -387,3 +387,118 @@ def test_correct_code_is_left_alone(reports: dict[str, Any], name: str) -> None:
     assert found(reports[name]) == []
     assert reports[name]["exit_code"] == 0
     assert not reports[name]["remarks"]
+
+
+HEAD = """
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.Adam(model.parameters(), lr=1e-3)
+def loss_of(x):
+    return model(x).pow(2).mean()
+"""
+BY_HAND = {
+    "a gradient that is normalized by its norm, which is zero once": HEAD
+    + """
+def normalize(params, scale):
+    for p in params:
+        p.grad.div_(p.grad.norm() * scale)  # <- nonfinite-grad
+
+for step in range(60):
+    opt.zero_grad()
+    loss_of(torch.randn(8, 4)).backward()
+    normalize(model.parameters(), 0.0 if step == 41 else 1.0)
+    opt.step()
+""",
+    "a projection of one gradient on another that is zero": HEAD
+    + """
+class Surgery:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.params = [p for group in optimizer.param_groups for p in group["params"]]
+
+    def project(self, a, b):
+        share = (a * b).sum() / b.pow(2).sum()  # <- nonfinite-grad
+        return a - share * b
+
+    def step(self, first, second):
+        a = torch.autograd.grad(first, self.params, retain_graph=True)
+        b = torch.autograd.grad(second, self.params)
+        for p, g, h in zip(self.params, a, b):
+            p.grad = self.project(g, h)
+        self.optimizer.step()
+
+surgery = Surgery(opt)
+for step in range(25):
+    surgery.step(loss_of(torch.randn(8, 4)), loss_of(torch.randn(8, 4)) * (step != 20))
+""",
+    "a weight per sample that is a mean over no sample": HEAD
+    + """
+for step in range(40):
+    x = torch.randn(8, 4)
+    opt.zero_grad()
+    loss_of(x).backward()
+    with torch.no_grad():
+        boost = x[x > (9 if step == 30 else -9)].mean()  # <- nonfinite-grad
+        for p in model.parameters():
+            p.grad.mul_(1 + boost)
+    opt.step()
+""",
+    "NaN that no operation is seen to make": HEAD
+    + """
+for step in range(20):
+    opt.zero_grad()
+    loss_of(torch.randn(8, 4)).backward()
+    if step == 9:
+        model[0].weight.grad[0, 0] = float("nan")
+    opt.step()  # <- nonfinite-grad
+""",
+    "a loss with a term that is NaN and a constant": HEAD
+    + """
+for step in range(8):
+    opt.zero_grad()
+    loss = loss_of(torch.randn(8, 4)) + torch.tensor([]).mean()
+    loss.backward()  # <- nonfinite-grad
+    opt.step()
+""",
+}
+FINITE = {
+    "an average that is NaN and goes to the log alone": HEAD
+    + """
+for step in range(8):
+    opt.zero_grad()
+    loss = loss_of(torch.randn(8, 4))
+    loss.backward()
+    print(torch.tensor([]).mean(), torch.tensor(1.0) / torch.tensor(0.0))
+    opt.step()
+""",
+    "steps that are skipped where a loss is not finite": HEAD
+    + """
+for step in range(12):
+    opt.zero_grad()
+    loss = loss_of(torch.randn(8, 4)) * (float("nan") if step % 4 == 1 else 1.0)
+    if not torch.isfinite(loss):
+        continue
+    loss.backward()
+    opt.step()
+""",
+    "gradients that are put in place and finite": HEAD
+    + """
+for step in range(8):
+    grads = torch.autograd.grad(loss_of(torch.randn(8, 4)), list(model.parameters()))
+    for p, g in zip(model.parameters(), grads):
+        p.grad = g / (g.norm() + 1e-12)
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_what_is_not_finite_without_a_graph_is_found(check: Callable[[str], Any], name: str) -> None:
+    checked = check(BY_HAND[name])
+    assert checked.by(RULE) == checked.marked, checked.text
+    assert checked.alarms, checked.text
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_what_no_step_uses_is_none(check: Callable[[str], Any], name: str) -> None:
+    checked = check(FINITE[name])
+    assert not checked.alarms, checked.text

@@ -246,3 +246,159 @@ def test_silent(check: Callable[[str], Any], script: str) -> None:
 def loud(checked: Any) -> set[int]:
     """Lines of findings that are more than a note."""
     return {one["line"] for one in checked.alarms if one["rule"] == "zero-gradient"}
+
+
+MARKED = {
+    "cross entropy over one class": """
+        net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        criterion = nn.CrossEntropyLoss()
+        for _ in range(8):
+            opt.zero_grad()
+            loss = criterion(net(torch.randn(16, 8)), torch.zeros(16, dtype=torch.long))  # <- zero-gradient
+            loss.backward()
+            opt.step()
+    """,
+    "a router of one expert": """
+        class Router(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gate, self.experts = nn.Linear(4, 3), nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+
+            def weights(self, x):
+                best, which = self.gate(x).topk(1, dim=-1)
+                return best.softmax(-1), which  # <- zero-gradient
+
+            def forward(self, x):
+                weight, which = self.weights(x)
+                out = torch.stack([expert(x) for expert in self.experts], 1)
+                return weight * out[torch.arange(len(x)), which[:, 0]]
+
+        net = Router()
+        opt = torch.optim.Adam(net.parameters())
+        for _ in range(8):
+            opt.zero_grad()
+            net(torch.randn(16, 4)).pow(2).mean().backward()
+            opt.step()
+    """,
+    "the last step of a bidirectional GRU": """
+        class Tagger(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gru, self.out = nn.GRU(4, 8, bidirectional=True), nn.Linear(16, 1)
+
+            def forward(self, x):
+                steps, _ = self.gru(x)
+                last = steps[-1]  # <- zero-gradient
+                return self.out(F.dropout(last, 0.1, self.training))
+
+        net = Tagger()
+        opt = torch.optim.Adam(net.parameters())
+        for _ in range(6):
+            opt.zero_grad()
+            net(torch.randn(7, 5, 4)).pow(2).mean().backward()
+            opt.step()
+    """,
+}
+SILENT = {
+    "a router that normalizes over all experts": """
+        gate, experts = nn.Linear(4, 3), nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        opt = torch.optim.Adam([*gate.parameters(), *experts.parameters()])
+        for _ in range(8):
+            x = torch.randn(16, 4)
+            weight, which = gate(x).softmax(-1).topk(1, dim=-1)
+            out = torch.stack([expert(x) for expert in experts], 1)
+            opt.zero_grad()
+            (weight * out[torch.arange(16), which[:, 0]]).pow(2).mean().backward()
+            opt.step()
+    """,
+    "attention over a single key": """
+        net = nn.MultiheadAttention(8, 2, batch_first=True)
+        opt = torch.optim.Adam(net.parameters())
+        for _ in range(8):
+            x, context = torch.randn(4, 3, 8), torch.randn(4, 1, 8)
+            opt.zero_grad()
+            net(x, context, context)[0].pow(2).mean().backward()
+            opt.step()
+    """,
+    "attention by hand over a single key": """
+        q, k, v = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+        opt = torch.optim.Adam([*q.parameters(), *k.parameters(), *v.parameters()])
+        for _ in range(8):
+            x, context = torch.randn(4, 3, 8), torch.randn(4, 1, 8)
+            weights = F.dropout((q(x) @ k(context).transpose(1, 2) / 8**0.5).softmax(-1), 0.1)
+            opt.zero_grad()
+            (weights @ v(context)).pow(2).mean().backward()
+            opt.step()
+    """,
+    "a bidirectional network whose states are read": """
+        rnn, head = nn.LSTM(4, 8, bidirectional=True, batch_first=True), nn.Linear(16, 1)
+        opt = torch.optim.Adam([*rnn.parameters(), *head.parameters()])
+        for _ in range(6):
+            out, (h, _) = rnn(torch.randn(5, 7, 4))
+            opt.zero_grad()
+            (head(torch.cat([h[-2], h[-1]], 1)) + head(out[:, -1])).pow(2).mean().backward()
+            opt.step()
+    """,
+    "a bidirectional network with a state of its own": """
+        rnn, head, start = nn.GRU(4, 8, bidirectional=True), nn.Linear(16, 1), nn.Parameter(torch.randn(2, 1, 8))
+        opt = torch.optim.Adam([*rnn.parameters(), *head.parameters(), start])
+        for _ in range(6):
+            out, _ = rnn(torch.randn(7, 5, 4), start.expand(-1, 5, -1).contiguous())
+            opt.zero_grad()
+            head(out[-1]).pow(2).mean().backward()
+            opt.step()
+    """,
+    "dead units that come and go": """
+        net = nn.Sequential(nn.Linear(4, 64), nn.ReLU(), nn.Linear(64, 1))
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(12):
+            opt.zero_grad()
+            net(torch.randn(2, 4)).pow(2).mean().backward()
+            opt.step()
+    """,
+    "a critic whose last bias cancels": """
+        critic = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+        opt = torch.optim.RMSprop(critic.parameters(), lr=5e-5)
+        for _ in range(12):
+            opt.zero_grad()
+            (critic(torch.randn(8, 4)).mean() - critic(torch.randn(8, 4)).mean()).backward()
+            opt.step()
+    """,
+    "words that never occur": """
+        table = nn.Embedding(100, 4, padding_idx=0)
+        opt = torch.optim.Adam(table.parameters())
+        for _ in range(12):
+            opt.zero_grad()
+            table(torch.randint(5, (8,))).pow(2).mean().backward()
+            opt.step()
+    """,
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_a_constant_of_one_element_is_found(check: Callable[[str], Any], name: str) -> None:
+    checked = check(MARKED[name])
+    assert checked.by("zero-gradient") == checked.marked, checked.text
+    assert checked.alarms, checked.text
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_what_is_meant_or_cancels_is_no_alarm(check: Callable[[str], Any], name: str) -> None:
+    checked = check(SILENT[name])
+    assert not checked.alarms, checked.text
+
+
+def test_a_zero_of_unknown_cause_is_a_note(check: Callable[[str], Any]) -> None:
+    checked = check("""
+        a, b = nn.Linear(4, 4), nn.Linear(4, 4)
+        opt = torch.optim.SGD([*a.parameters(), *b.parameters()], lr=0.1)
+        weight = 0.0
+        for _ in range(20):
+            x = torch.randn(8, 4)
+            opt.zero_grad()
+            (a(x).pow(2).mean() + weight * b(x).pow(2).mean()).backward()  # <- zero-gradient
+            opt.step()
+    """)
+    assert checked.by("zero-gradient") == checked.marked, checked.text
+    assert not checked.alarms, checked.text

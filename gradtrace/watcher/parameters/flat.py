@@ -15,6 +15,7 @@ import torch
 
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
+from gradtrace.model.truths import Truth
 from gradtrace.watcher.compat import node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
@@ -34,6 +35,10 @@ _FLAT = frozenset(
 #: derivative zero where they are saturated
 _CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 _SATURATED = "gradtrace: saturated"
+#: the constant 1 (or its logarithm) where they normalize a single element; then products with values follow in attention
+_NORMALIZING = frozenset({"SoftmaxBackward0", "LogSoftmaxBackward0"})
+_MATMULS = frozenset({"MmBackward0", "BmmBackward0", "AddmmBackward0", "BaddbmmBackward0"})
+_BETWEEN = 4
 #: products: the inputs, each with the name of what is saved of the other one
 _PRODUCTS = {
     **dict.fromkeys(("MmBackward0", "BmmBackward0"), ((0, "mat2"), (1, "self"))),
@@ -48,6 +53,8 @@ _SUMS = walk.VIEWS | frozenset(
 _LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
 #: looks before a flat and before a saturated operation is called a fault
 _TURNS, _TURNS_SATURATED = 3, 6
+#: and before a gradient is called zero though no reason is known
+_TURNS_ALONE = 8
 #: calls in which all gradients are looked at, and the graphs in which paths are looked for
 _FIRST_CALLS = 4
 _PATHS = 12
@@ -55,12 +62,16 @@ _NAMES = 6
 
 
 class _Zero:
-    """A parameter whose gradient was zero each time it was looked at."""
+    """A parameter whose gradient was zero each time it was looked at, and why."""
 
-    __slots__ = ("backward", "calls", "name", "op", "paths", "product", "saturated", "stack", "term")
+    __slots__ = "backward calls matrix name op open paths product saturated stack term".split()
 
-    def __init__(self, backward: Stack) -> None:
+    def __init__(self, backward: Stack, matrix: bool) -> None:
         self.backward = backward
+        #: it has two or more dimensions: a bias may well have no effect, in front of a normalization
+        self.matrix = matrix
+        #: some path to it has no flat operation: why its gradient is zero is not known
+        self.open = False
         self.name = ""
         self.calls = 1
         #: graphs in which all paths to it passed through the operation
@@ -81,13 +92,20 @@ class FlatGradients(Observer):
         #: leaves looked at in the first calls
         self._looked: set[TensorId] = set()
         self._calls_left, self._paths_left = _FIRST_CALLS, _PATHS
+        #: some zeros have no known cause yet
+        self._searching = False
 
     def woken(self) -> Handler:
         return self._made
 
+    @property
+    def _unexplained(self) -> dict[TensorId, _Zero]:
+        """Those for which a flat operation is still looked for."""
+        return {key: zero for key, zero in self._zero.items() if not zero.open}
+
     def _made(self, call: TorchCall) -> None:
         """Notes on the node of a ReLU or clamp that it lets no gradient through."""
-        if not self._zero or not self._paths_left:
+        if not self._searching or not self._paths_left:
             return
         self.session.wake()
         if not isinstance(call.out, Tensor) or not torch.is_grad_enabled():
@@ -99,9 +117,11 @@ class FlatGradients(Observer):
             node.metadata[_SATURATED] = True
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
-        if not call.accumulates or not self._zero or not self._paths_left:
+        if not call.accumulates or not self._searching or not self._paths_left:
             return
-        wanted = {self.session.ids.of(leaf) for leaf in call.leaves if self.session.ids.of(leaf) in self._zero}
+        unexplained = self._unexplained
+        self._searching = bool(unexplained)
+        wanted = {self.session.ids.of(leaf) for leaf in call.leaves if self.session.ids.of(leaf) in unexplained}
         if not wanted:
             return
         self._paths_left -= 1
@@ -112,11 +132,12 @@ class FlatGradients(Observer):
         open_leaves = self._numbers(found)
         terms = _terms(roots, call.nodes)
         for key in wanted & open_leaves:
-            del self._zero[key]
+            self._zero[key].open = True
+        users = users_of(call.nodes) if any(type(node).__name__ in _NORMALIZING for node in flat) else {}
         for node in flat:
             behind, _ = _reachable([node], nodes, through=True)
             for key in (wanted - open_leaves) & self._numbers(behind):
-                self._explain(self._zero[key], node, node in terms)
+                self._explain(self._zero[key], node, node in terms or _weighs_values(node, users))
                 wanted.discard(key)
         for node, edges in dead.items():
             below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
@@ -153,7 +174,8 @@ class FlatGradients(Observer):
             elif first and self.session.ids.of(leaf) not in self._looked and self.session.owned(leaf):
                 self._looked.add(self.session.ids.of(leaf))
                 if _is_zero(leaf):
-                    self._zero[self.session.ids.of(leaf)] = _Zero(call.stack)
+                    self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1)
+                    self._searching = True
                     self.session.wake()
 
     def _look_again(self, leaf: Tensor, known: _Zero) -> None:
@@ -165,6 +187,16 @@ class FlatGradients(Observer):
             del self._zero[self.session.ids.of(leaf)]
 
     def at_end(self) -> None:
+        unexplained = [one for one in self._zero.values() if one.open and one.matrix and one.calls >= _TURNS_ALONE]
+        names = tuple(dict.fromkeys(one.name for one in unexplained))[:_NAMES]
+        self._tell_flat()
+        if unexplained:
+            first = unexplained[0]
+            self.session.emit(FlatGradient(names, len(unexplained), "", first.backward, first.calls, first.backward))
+        zeros = [one for one in self._zero.values() if one.matrix and one.calls >= _TURNS]
+        self.session.emit(Truth("gradients are not zero", len(self._looked), len(zeros), names))
+
+    def _tell_flat(self) -> None:
         told: dict[tuple[Stack, str], list[_Zero]] = {}
         for zero in self._zero.values():
             enough = _TURNS_SATURATED if zero.saturated else _TURNS
@@ -213,9 +245,37 @@ def _terms(roots: Sequence[Any], nodes: Sequence[Any]) -> set[Any]:
 
 def _is_flat(node: Any) -> bool:
     kind = type(node).__name__
+    if kind in _NORMALIZING:
+        return _normalizes_one(node)
     if kind == "DivBackward2":
         return saved_argument(node, "rounding_mode") is not None
     return kind in _FLAT or bool(node.metadata.get(_SATURATED))
+
+
+def _normalizes_one(node: Any) -> bool:
+    """Whether a softmax runs over a dimension of size one."""
+    shape = node._input_metadata[0].shape
+    return len(shape) > 0 and shape[node._saved_dim - 2**64 if node._saved_dim >= 2**63 else node._saved_dim] == 1
+
+
+def _weighs_values(node: Any, users: Mapping[Any, Sequence[Any]]) -> bool:
+    """Whether a softmax gives the weights of an attention, which may have a single key on purpose."""
+    level = [node] if type(node).__name__ in _NORMALIZING else []
+    for _ in range(_BETWEEN):
+        level = [user for below in level for user in users.get(below, ())]
+        if any(type(user).__name__ in _MATMULS for user in level):
+            return True
+        level = [user for user in level if type(user).__name__ in _SUMS or "Dropout" in type(user).__name__]
+    return False
+
+
+def users_of(nodes: Sequence[Any]) -> dict[Any, list[Any]]:
+    """Who used the output of each node."""
+    found: dict[Any, list[Any]] = {}
+    for node in nodes:
+        for child, _ in node.next_functions:
+            found.setdefault(child, []).append(node)
+    return found
 
 
 def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:

@@ -1,0 +1,111 @@
+"""Facts about a whole training run: what must hold of every sound one, and where it did not hold of this one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gradtrace.model.site import Stack
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Something that holds of every sound run: how often it was looked at, and how often it did not hold.
+
+    `kind` is "losses are finite", "gradients are finite", "optimizers step", "steps find gradients", "steps change
+    parameters" or "gradients are not zero".
+    """
+
+    kind: str
+    checked: int
+    broken: int = 0
+    #: the user's names for what broke it, a few of them
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteStep:
+    """A step used gradients that are NaN or infinite."""
+
+    optimizer: str
+    stack: Stack
+    names: tuple[str, ...]
+    count: int
+    #: parameters are NaN or infinite after it
+    spoiled: bool
+    #: the operation outside of any graph that made the NaN or infinity (`div_`), and where
+    op: str = ""
+    born: Stack = ()
+    #: where the user's code put a gradient in place, since the last backward call
+    written: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NonFiniteLoss:
+    """A backward call on a value that is NaN or infinite, whose gradients a step used."""
+
+    root: str
+    stack: Stack
+    step: Stack
+    #: steps that used gradients of such calls
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class NeverStepped:
+    """An optimizer made no step in a run that came to its end, and no other one moved its parameters."""
+
+    optimizer: str
+    made: Stack
+    names: tuple[str, ...]
+    count: int
+    #: backward calls that gave gradients to its parameters, the place of most of them, and the user's expression there
+    calls: int
+    backward: Stack = ()
+    root: str = ""
+    #: those of the calls whose gradients another optimizer has used, for its own parameters
+    by_the_way: int = 0
+    #: steps that others made after its first gradients
+    others: int = 0
+    #: a GradScaler looked for infinite gradients, and may have left out each step
+    scaled: bool = False
+    #: the user's code reads these gradients: it may use them itself
+    read: bool = False
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffect:
+    """Steps of an optimizer that changed none of its parameters, in a row.
+
+    `why` is "rate" (the learning rate is 0) or "precision" (there are gradients, but the updates are lost to rounding).
+    `when` is "always", "start", "end" or "between".
+    """
+
+    optimizer: str
+    stack: Stack
+    why: str
+    when: str
+    #: steps in a row, and all steps
+    steps: int
+    of: int
+    made: Stack = ()
+    dtype: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenOptimizer:
+    """All that an optimizer holds required no grad at each of its steps, while backward calls gave gradients to others."""
+
+    optimizer: str
+    stack: Stack
+    made: Stack
+    steps: int
+    count: int
+    #: where the last of the parameters was frozen
+    frozen: Stack = ()
+    #: some of the parameters that did get gradients
+    trained: tuple[str, ...] = ()
+
+
+RunFact: TypeAlias = Truth | NonFiniteStep | NonFiniteLoss | NeverStepped | NoEffect | FrozenOptimizer

@@ -1,0 +1,80 @@
+"""Steps of an optimizer change none of its parameters.
+
+Why it matters
+    A learning rate of 0, from a typo, a schedule that has run out or a warm-up that counts epochs, makes each step a
+    no-op. With bfloat16 or float16 parameters, updates that are too small are rounded away. The loss moves a little with the
+    batches, and nothing is learned.
+
+Bad
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 // (step + 2))  # integer division
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+        schedule.step()
+
+Good
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 2))
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+        schedule.step()
+
+The finding is at the step. A warm-up that starts at 0 and a schedule that ends there are right: one or two such steps are
+not reported, and some more at the start or the end of a run are a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event
+from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.model.truths import NoEffect
+from gradtrace.rules.base import Rule
+
+#: share of all steps from which on a row of them is more than a note
+_MUCH = 0.5
+_ENOUGH = 3
+
+
+class NoEffectStep(Rule):
+    id = "no-effect-step"
+    level = Level.WARNING
+    hears = (NoEffect,)
+    needs = Needs(steps=_ENOUGH)
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, NoEffect):
+            return []
+        if event.why == "precision":
+            return self._rounded(event)
+        which = {
+            "always": f"all {event.of} steps",
+            "start": f"the first {event.steps} of {event.of} steps",
+            "end": f"the last {event.steps} of {event.of} steps",
+        }[event.when]
+        return self.finding(
+            event.stack,
+            f"{which} of `{event.optimizer}` change nothing: the learning rate is 0 in every parameter group",
+            _HELPS[event.when],
+            ((event.made, "the optimizer is made here"), (event.stack[1:], "called from here")),
+            None if event.when == "always" or event.steps >= _MUCH * event.of else Level.NOTE,
+        )
+
+    def _rounded(self, event: NoEffect) -> list[Finding]:
+        return self.finding(
+            event.stack,
+            f"none of {event.of} steps of `{event.optimizer}` changes a parameter, though there are gradients: the updates "
+            f"are too small for {event.dtype} and are rounded away",
+            "keep the parameters in float32 (use autocast for the forward pass), or raise the learning rate",
+            ((event.made, "the optimizer is made here"), (event.stack[1:], "called from here")),
+        )
+
+
+_HELPS = {
+    "always": "give the optimizer a learning rate above 0, or look at the schedule that sets it",
+    "start": "let the warm-up begin above 0, as with (step + 1) / warmup, and count steps instead of epochs",
+    "end": "give the schedule the number of steps that are really made, or end training where it reaches 0",
+}

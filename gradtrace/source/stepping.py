@@ -1,0 +1,52 @@
+"""Questions about where a method such as `step` is called, and what decides whether it is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gradtrace.source import syntax
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """A call `receiver.step(...)` in the source."""
+
+    line: int
+    receiver: str
+    #: the line of the nearest `if` of the same function around it, 0 where there is none, and the `if`'s condition
+    guard: int = 0
+    condition: str = ""
+
+
+def step_calls(path: str) -> tuple[StepCall, ...]:
+    """The calls of a method named `step` in a file, top to bottom. Environments of reinforcement learning have one, too:
+    theirs takes an action."""
+    return tuple(sorted(_calls(path), key=lambda call: call.line))
+
+
+def _calls(path: str) -> Iterator[StepCall]:
+    index = syntax.index_of(path)
+    for node in index.parent if index else ():
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "step":
+            continue
+        receiver = ast.unparse(node.func.value)
+        guard = syntax.ancestor(path, node, (ast.If, *syntax.FUNCTIONS))
+        if isinstance(guard, ast.If):
+            yield StepCall(node.lineno, receiver, guard.lineno, ast.unparse(guard.test))
+        else:
+            yield StepCall(node.lineno, receiver)
+
+
+def is_scheduler(receiver: str) -> bool:
+    """Whether something is called like a learning rate scheduler rather than an optimizer."""
+    return any(word in receiver.lower() for word in ("sched", "warmup", "plateau"))
+
+
+def given_name(path: str, line: int) -> str:
+    """The variable or attribute that the statement on a line gives its value to: `opt` for `opt = Adam(...)`."""
+    found = syntax.statement(path, line)
+    if isinstance(found, ast.Assign) and len(found.targets) == 1 and isinstance(found.value, ast.Call):
+        return ast.unparse(found.targets[0])
+    return ""

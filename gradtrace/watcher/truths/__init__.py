@@ -1,0 +1,20 @@
+"""Observers of what must hold of every training run: finite losses and gradients, steps that are made and have an effect,
+modes, schedules and parameters that stay as they were meant."""
+
+from __future__ import annotations
+
+from gradtrace.watcher.core.observer import Observer
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.parameters.births import Births
+from gradtrace.watcher.truths.effects import Effects
+from gradtrace.watcher.truths.finite import Finite
+from gradtrace.watcher.truths.idle import IdleOptimizers
+
+
+def observers(session: Session, births: Births) -> list[Observer]:
+    """One of each; what `check` watches of these things."""
+    return [
+        Finite(session),
+        Effects(session, births),
+        IdleOptimizers(session, births),
+    ]

@@ -1,0 +1,174 @@
+"""Whether the steps of each optimizer change its parameters: a learning rate of 0, frozen parameters and updates that
+are lost to rounding leave them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from gradtrace.model.site import Stack
+from gradtrace.model.truths import FrozenOptimizer, NoEffect, Truth
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.gradients import has_values
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.parameters.births import Births
+
+Tensor = torch.Tensor
+
+#: steps of one optimizer before anything is said of it, and those at which values are compared
+_ENOUGH = 3
+_COMPARED = 64
+_NAMES = 3
+
+
+@dataclass(slots=True)
+class _Steps:
+    """What the steps of one optimizer did."""
+
+    optimizer: str
+    stack: Stack = ()
+    made: Stack = ()
+    count: int = 0
+    #: steps with a learning rate of 0 in all groups: at the start, at the end so far, and all of them
+    leading: int = 0
+    trailing: int = 0
+    zero: int = 0
+    #: steps at which all parameters were frozen
+    frozen: int = 0
+    parameters: int = 0
+    #: the values after the last step; some step is known to have changed them; and steps that did not though there was
+    #: a gradient
+    digest: int | None = None
+    changed: bool = False
+    lost: int = 0
+    dtype: str = ""
+
+
+class Effects(Observer):
+    """Learning rates are read at each step, values only until a step is known to have changed them."""
+
+    def __init__(self, session: Session, births: Births) -> None:
+        super().__init__(session)
+        self._births = births
+        self._steps: dict[int, _Steps] = {}
+        self._frozen_at: Stack = ()
+        self._trained: tuple[str, ...] = ()
+
+    def functions(self) -> Mapping[Any, Handler]:
+        setter: Any = Tensor.requires_grad
+        return {setter.__set__: self._switched, Tensor.requires_grad_: self._switched}
+
+    def _switched(self, call: TorchCall) -> None:
+        on = (*call.args[1:], *call.kwargs.values(), True)[0]
+        if not on and self.session.owned(call.args[0]):
+            self._frozen_at = self.session.frames.stack(call.frame)
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        if not self._trained and call.accumulates:
+            found = [self.session.gradients.known(leaf) for leaf in call.leaves[:_NAMES]]
+            self._trained = tuple(leaf.name for leaf in found if leaf is not None)
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        steps = self._steps.get(id(optimizer))
+        if steps is None or steps.optimizer != type(optimizer).__name__:
+            made = self._births.optimizer(id(optimizer))
+            steps = self._steps[id(optimizer)] = _Steps(type(optimizer).__name__, made=made.stack if made else ())
+        steps.stack = stack
+        steps.count += 1
+        idle = _has_no_rate(optimizer)
+        steps.zero += idle
+        steps.trailing = steps.trailing + 1 if idle else 0
+        if idle and steps.leading == steps.count - 1:
+            steps.leading += 1
+        if not steps.changed and steps.count <= _COMPARED:
+            self._compare(steps, optimizer, idle)
+
+    def _compare(self, steps: _Steps, optimizer: Optimizer, idle: bool) -> None:
+        held = list(parameters(optimizer))
+        steps.parameters = len(held)
+        steps.frozen += bool(held) and not any(one.requires_grad for one in held)
+        digest = _digest(held)
+        if digest is None or (steps.digest is not None and digest != steps.digest):
+            steps.changed = True
+        elif steps.digest is not None and not idle and _has_gradient(held):
+            steps.lost += 1
+            steps.dtype = str(held[0].dtype)
+        steps.digest = digest
+
+    def at_end(self) -> None:
+        checked = broken = 0
+        for steps in self._steps.values():
+            checked += steps.count
+            broken += max(steps.zero, steps.lost)
+            self._tell(steps)
+        self.session.emit(Truth("steps change parameters", checked, broken))
+
+    def _tell(self, steps: _Steps) -> None:
+        if steps.count < _ENOUGH:
+            return
+        if steps.frozen == min(steps.count, _COMPARED) and not steps.changed and self._trained:
+            self.session.emit(
+                FrozenOptimizer(
+                    optimizer=steps.optimizer,
+                    stack=steps.stack,
+                    made=steps.made,
+                    steps=steps.count,
+                    count=steps.parameters,
+                    frozen=self._frozen_at,
+                    trained=self._trained,
+                )
+            )
+        elif steps.lost >= _ENOUGH and not steps.changed:
+            self._tell_row(steps, "precision", "always", steps.count)
+        elif steps.zero == steps.count:
+            self._tell_row(steps, "rate", "always", steps.count)
+        elif steps.trailing >= _ENOUGH:
+            self._tell_row(steps, "rate", "end", steps.trailing)
+        elif steps.leading >= _ENOUGH:
+            self._tell_row(steps, "rate", "start", steps.leading)
+
+    def _tell_row(self, steps: _Steps, why: str, when: str, number: int) -> None:
+        self.session.emit(
+            NoEffect(
+                optimizer=steps.optimizer,
+                stack=steps.stack,
+                why=why,
+                when=when,
+                steps=number,
+                of=steps.count,
+                made=steps.made,
+                dtype=steps.dtype,
+            )
+        )
+
+
+def _has_no_rate(optimizer: Optimizer) -> bool:
+    """Whether the learning rate is 0 in all groups that have parameters."""
+    rates = [group.get("lr") for group in optimizer.param_groups if group["params"]]
+    return bool(rates) and all(_is_zero(rate) for rate in rates)
+
+
+def _is_zero(rate: Any) -> bool:
+    if isinstance(rate, Tensor):
+        return rate.is_cpu and rate.numel() == 1 and not rate.item()
+    return isinstance(rate, (int, float)) and rate == 0
+
+
+def _digest(held: Iterable[Tensor]) -> int | None:
+    """A number that changes when any bit of these values does; None where they cannot be read without waiting."""
+    total = 0
+    for one in held:
+        if one.layout is not torch.strided or not one.is_cpu or type(one.data) is not Tensor:
+            return None
+        total = total * 31 + int(one.detach().contiguous().reshape(-1).view(torch.uint8).sum(dtype=torch.int64))
+    return total
+
+
+def _has_gradient(held: Iterable[Tensor]) -> bool:
+    return any(one.grad is not None and has_values(one.grad) for one in held)

@@ -1,0 +1,167 @@
+"""Whether losses and the gradients at a step are finite, and which operation outside of any graph made them otherwise.
+
+`Values` follows NaN through graphs. What is written into `.grad` by hand has none: of the operations between a backward
+call and the step those that can make NaN are looked at, and the gradients themselves where one did. A NaN that slips
+through shows in the next loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any, NamedTuple
+
+import torch
+from torch.optim import Optimizer
+
+from gradtrace.model.site import Stack
+from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep, Truth
+from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.faults import flaws
+
+Tensor = torch.Tensor
+
+#: operations that give NaN or infinity for finite numbers
+_NAMES_OF_RISKY = (
+    "div true_divide __truediv__ __itruediv__ __rtruediv__ __rdiv__ reciprocal rsqrt sqrt log std var mean"
+)
+_RISKY = tuple(
+    getattr(home, name + ending)
+    for home in (torch, Tensor)
+    for name in _NAMES_OF_RISKY.split()
+    for ending in ("", "_")
+    if hasattr(home, name + ending)
+)
+#: elements of a result that is looked at, and flaws remembered between two steps
+_SIZE, _FLAWS = 1 << 16, 4
+#: steps and calls after which gradients and losses are looked at in any case
+_LOOKS = frozenset((1, 2, 3, *(2**power for power in range(2, 31))))
+_NAMES = 3
+
+
+class _Flaw(NamedTuple):
+    """An operation without a graph that gave NaN or infinity."""
+
+    op: str
+    stack: Stack
+
+
+class Finite(Observer):
+    """Looks closely only where something is suspicious: values on a GPU are read rarely."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        #: what was seen since the last step, and before that since the one before
+        self._flaws: list[_Flaw] = []
+        self._older_flaws: list[_Flaw] = []
+        self._written: Stack = ()
+        self._between = False
+        self._suspicious = False
+        #: the first value that was not finite since the last step: the user's expression, and where; with the step of the
+        #: first one, and how many steps there were of such
+        self._lost: tuple[str, Stack] | None = None
+        self._told_loss: tuple[str, Stack, Stack] | None = None
+        self._lost_steps = 0
+        self._scaled = False
+        self._last_step: tuple[str, Stack] = ("", ())
+        self._told_step = False
+        #: how many losses and steps were looked at, and how many were not finite
+        self._losses = self._lost_losses = 0
+        self._gradients = self._lost_gradients = 0
+
+    def functions(self) -> Mapping[Any, Handler]:
+        grad: Any = Tensor.grad
+        return {
+            **dict.fromkeys(_RISKY, self._computed),
+            grad.__set__: self._set,
+            torch._amp_foreach_non_finite_check_and_unscale_: self._unscales,
+        }
+
+    def _unscales(self, call: TorchCall) -> None:
+        self._scaled = True
+
+    def _computed(self, call: TorchCall) -> None:
+        if not self._between or len(self._flaws) >= _FLAWS or type(call.out) is not Tensor:
+            return
+        out = call.out
+        if out.requires_grad or not out.is_cpu or out.numel() > _SIZE or flaws.finite(out):
+            return
+        fresh = [one for one in call.inputs if one is not out]
+        if all(map(flaws.finite, fresh)):
+            self._flaws.append(_Flaw(call.func.__name__, self.session.frames.stack(call.frame)))
+            self._suspicious = True
+
+    def _set(self, call: TorchCall) -> None:
+        value = call.args[1] if len(call.args) > 1 else None
+        if value is not None and self.session.frames.is_user(call.frame.f_code.co_filename):
+            self._written = self.session.frames.stack(call.frame)
+
+    # losses
+
+    def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        self._between = False
+        self._written = ()
+        if not call.accumulates:
+            return
+        tensors = [one for one in outputs if isinstance(one, Tensor)]
+        if not (call.number in _LOOKS or all(one.is_cpu for one in tensors)):
+            return
+        self._losses += 1
+        if all(map(flaws.finite, tensors)):
+            return
+        self._lost_losses += 1
+        self._suspicious = True
+        self._lost = self._lost or (call.root, call.stack)
+        if not self._told_step and not all(map(flaws.finite, call.leaves)):
+            self._tell_spoiled([leaf for leaf in call.leaves if not flaws.finite(leaf)])
+
+    def _tell_spoiled(self, leaves: list[Tensor]) -> None:
+        """The last step has made parameters NaN, and nothing was seen of it then."""
+        owned = [leaf for leaf in leaves if self.session.owned(leaf)]
+        name, stack = self._last_step
+        if owned and stack:
+            self._tell_step(name, stack, owned, True, self._older_flaws)
+
+    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
+        self._between = True
+
+    # steps
+
+    def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        self._between = False
+        self._last_step = type(optimizer).__name__, stack
+        if self._suspicious or self._gradients in _LOOKS:
+            self._look(optimizer, stack)
+        self._gradients += 1
+        if self._lost is not None and not self._scaled:  # a GradScaler skips the step of a loss that overflows
+            self._lost_steps += 1
+            self._told_loss = self._told_loss or (*self._lost, stack)
+        self._lost = None
+        self._older_flaws, self._flaws = self._flaws, []
+        self._suspicious = False
+
+    def _look(self, optimizer: Optimizer, stack: Stack) -> None:
+        held = [one for one in parameters(optimizer) if one.grad is not None]
+        bad = [one for one in held if one.grad is not None and not flaws.finite(one.grad)]
+        if not bad:
+            return
+        self._lost_gradients += 1
+        if not self._told_step:
+            spoiled = not all(map(flaws.finite, bad))
+            self._tell_step(type(optimizer).__name__, stack, bad, spoiled, self._flaws)
+
+    def _tell_step(self, name: str, stack: Stack, bad: list[Tensor], spoiled: bool, seen: list[_Flaw]) -> None:
+        self._told_step = True
+        known = [self.session.gradients.known(one) for one in bad[:_NAMES]]
+        names = tuple(leaf.name for leaf in known if leaf is not None)
+        flaw = seen[-1] if seen else _Flaw("", ())
+        self.session.emit(NonFiniteStep(name, stack, names, len(bad), spoiled, flaw.op, flaw.stack, self._written))
+
+    def at_end(self) -> None:
+        if self._told_loss is not None:
+            self.session.emit(NonFiniteLoss(*self._told_loss, self._lost_steps))
+        self.session.emit(Truth("losses are finite", self._losses, self._lost_losses))
+        self.session.emit(Truth("gradients are finite", self._gradients, self._lost_gradients))

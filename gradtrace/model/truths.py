@@ -108,4 +108,61 @@ class FrozenOptimizer:
     trained: tuple[str, ...] = ()
 
 
-RunFact: TypeAlias = Truth | NonFiniteStep | NonFiniteLoss | NeverStepped | NoEffect | FrozenOptimizer
+@dataclass(frozen=True, slots=True)
+class LeftInEvaluation:
+    """Steps train dropout or batch norm in evaluation mode, though they had trained in training mode before: an evaluation
+    came in between, and nothing switched back."""
+
+    #: where the mode was switched, the backward call, the step, and the layer
+    switched: Stack
+    backward: Stack
+    step: Stack
+    layer: Stack
+    #: where training mode was switched on last; empty where it never was
+    back: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DropoutInEvaluation:
+    """Functional dropout was active in a module that ran in evaluation mode without gradients."""
+
+    stack: Stack
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A learning rate scheduler, at the end of the run: its steps beside those of its optimizer."""
+
+    scheduler: str
+    optimizer: str
+    made: Stack
+    #: the place of most of its steps, and how many there were
+    place: Stack
+    stepped: int
+    #: those of them between the first backward call and the first step of the optimizer
+    early: int
+    #: steps of the optimizer; windows between two of them, and those that held several steps of the scheduler, one for each
+    #: backward call
+    steps: int
+    windows: int
+    crowded: int
+    #: the optimizer's last steps in a row with a learning rate of 0
+    idle: int
+    #: a GradScaler may have skipped steps of the optimizer
+    scaled: bool = False
+    #: the run came to its end
+    complete: bool = True
+
+
+RunFact: TypeAlias = (
+    Truth
+    | NonFiniteStep
+    | NonFiniteLoss
+    | NeverStepped
+    | NoEffect
+    | FrozenOptimizer
+    | LeftInEvaluation
+    | DropoutInEvaluation
+    | Schedule
+)

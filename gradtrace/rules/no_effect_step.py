@@ -29,9 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model.events import Event
+from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.truths import NoEffect
+from gradtrace.model.truths import NoEffect, Schedule
 from gradtrace.rules.base import Rule
 
 #: share of all steps from which on a row of them is more than a note
@@ -42,11 +42,25 @@ _ENOUGH = 3
 class NoEffectStep(Rule):
     id = "no-effect-step"
     level = Level.WARNING
-    hears = (NoEffect,)
+    hears = (NoEffect, Schedule, End)
     needs = Needs(steps=_ENOUGH)
 
+    def __init__(self) -> None:
+        self._rows: list[NoEffect] = []
+        #: optimizers whose schedule has run out since it is stepped too often, which another rule reports
+        self._overstepped: set[str] = set()
+
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, NoEffect):
+        if isinstance(event, NoEffect):
+            self._rows.append(event)
+        elif isinstance(event, Schedule) and event.crowded and event.idle:
+            self._overstepped.add(event.optimizer)
+        elif isinstance(event, End):
+            return [finding for row in self._rows for finding in self._judge(row)]
+        return []
+
+    def _judge(self, event: NoEffect) -> list[Finding]:
+        if event.when == "end" and event.optimizer in self._overstepped:
             return []
         if event.why == "precision":
             return self._rounded(event)

@@ -50,3 +50,15 @@ def given_name(path: str, line: int) -> str:
     if isinstance(found, ast.Assign) and len(found.targets) == 1 and isinstance(found.value, ast.Call):
         return ast.unparse(found.targets[0])
     return ""
+
+
+def is_handed_on(path: str, name: str, line: int) -> bool:
+    """Whether a variable is used on another line than `line` other than to call a method of it that returns a rate."""
+    index = syntax.index_of(path)
+    for node in index.parent if index else ():
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load) and node.lineno != line:
+            parent = index.parent.get(node) if index else None
+            reads = isinstance(parent, ast.Attribute) and parent.attr in ("get_last_lr", "last_epoch")
+            if ast.unparse(node) == name and not reads:
+                return True
+    return False

@@ -9,6 +9,8 @@ from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.truths.effects import Effects
 from gradtrace.watcher.truths.finite import Finite
 from gradtrace.watcher.truths.idle import IdleOptimizers
+from gradtrace.watcher.truths.modes import Modes
+from gradtrace.watcher.truths.schedules import Schedules
 
 
 def observers(session: Session, births: Births) -> list[Observer]:
@@ -17,4 +19,6 @@ def observers(session: Session, births: Births) -> list[Observer]:
         Finite(session),
         Effects(session, births),
         IdleOptimizers(session, births),
+        Modes(session),
+        Schedules(session),
     ]

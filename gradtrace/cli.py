@@ -262,6 +262,13 @@ def check(
             metavar="FILE", help="Record the run in this .jsonl file, to be checked again without the script."
         ),
     ] = None,
+    gradcheck: Annotated[
+        bool,
+        typer.Option(
+            "--gradcheck",
+            help="Run each custom Function again: compare its backward with finite differences in float64.",
+        ),
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Also what was silenced, and which rules lacked data.")
@@ -290,6 +297,7 @@ def check(
         outputs=[Path(name) for name in output or []],
         detail=verbose - quiet,
         record=_path(record),
+        gradcheck=gradcheck,
     )
     ctx.obj.append(_Job(lambda: check(options, wanted), debug))
 

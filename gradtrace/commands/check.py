@@ -50,6 +50,8 @@ class CheckOptions:
     detail: int = 0
     #: where to write the events to
     record: Path | None = None
+    #: try the backward of custom Functions
+    gradcheck: bool = False
 
     def settings(self, known: frozenset[str]) -> Settings:
         """Raises `UsageError` for rules and levels that there are not."""
@@ -90,7 +92,12 @@ def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
     if options.module is not None or not options.words or not options.words[0].endswith(".jsonl"):
         return None
     name = options.words[0]
-    given = {"--steps": options.steps, "--record": wanted.record, "arguments": options.words[1:]}
+    given = {
+        "--steps": options.steps,
+        "--record": wanted.record,
+        "--gradcheck": wanted.gradcheck,
+        "arguments": options.words[1:],
+    }
     for option, value in given.items():
         if value:
             raise UsageError(f"{name} is a recording, which does not run: it takes no {option}")
@@ -159,6 +166,7 @@ class _CheckedRun:
             stop_after=options.steps,
             snapshots=self._snapshots,
             rules=True,
+            gradcheck=wanted.gradcheck,
             debug=options.debug,
         )
         self._progress = Progress(self._so_far, 2, wanted=reports and wanted.detail >= 0)

@@ -155,6 +155,20 @@ class Schedule:
     complete: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class WrongBackward:
+    """The backward of a custom Function does not give the slope of its forward, on inputs that it really got."""
+
+    function: str
+    #: the `def` lines
+    backward: Stack
+    forward: Stack
+    #: which input, what the backward gave along some direction, and the slope along it by finite differences
+    index: int
+    given: float
+    slope: float
+
+
 RunFact: TypeAlias = (
     Truth
     | NonFiniteStep
@@ -165,4 +179,5 @@ RunFact: TypeAlias = (
     | LeftInEvaluation
     | DropoutInEvaluation
     | Schedule
+    | WrongBackward
 )

@@ -252,3 +252,13 @@ def statements_around(site: Site) -> list[ast.stmt]:
     """The statements of the function around `site`; at the top of a file all of it."""
     index = index_of(site.path)
     return function_statements(site) or ([one for found in index.by_line.values() for one in found] if index else [])
+
+
+def unread_parameter(path: str, line: int, position: int) -> str:
+    """The name of the parameter at a position of the function that is defined on a line, if its body never reads it."""
+    function = statement(path, line)
+    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) or len(function.args.args) <= position:
+        return ""
+    name = function.args.args[position].arg
+    read = {node.id for found in function.body for node in ast.walk(found) if isinstance(node, ast.Name)}
+    return "" if name in read else name

@@ -76,7 +76,8 @@ class Watch:
     `user_roots` are directories of the user's code that lie inside a library's, `launchers` files that run it and are none
     of it; `stop_after` ends the run after so many
     optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `rules` watches for what
-    rules judge (by default where there are no snapshots), `lives` follows each parameter, `story` follows each statement.
+    rules judge (by default where there are no snapshots), `lives` follows each parameter, `story` follows each statement,
+    `gradcheck` tries the backward of custom Functions.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Watch:
         rules: bool | None = None,
         lives: bool = False,
         story: Storyteller | None = None,
+        gradcheck: bool = False,
         debug: bool = False,
     ) -> None:
         session = self._session = Session(listener, Frames(user_roots, launchers), debug)
@@ -102,7 +104,7 @@ class Watch:
             snapshots.attach(session, cuts)
             self._observers.append(snapshots)
         if rules or (rules is None and snapshots is None):
-            self._observers += _for_rules(session, self._steps, cuts)
+            self._observers += _for_rules(session, self._steps, cuts, gradcheck)
         if lives:
             births = next(one for one in self._observers if isinstance(one, Births))
             self._lives = Lives(session, births)
@@ -241,7 +243,7 @@ def graph_of(tensors: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:
     return running.take(tensors, frame)
 
 
-def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
+def _for_rules(session: Session, steps: Steps, cuts: Origins, gradcheck: bool) -> list[Observer]:
     """What `check` watches beyond backward calls and steps; a picture does without."""
     hidden, births = HiddenWrites(session), Births(session)
     reach = Reach(session, births, cuts)
@@ -269,7 +271,7 @@ def _for_rules(session: Session, steps: Steps, cuts: Origins) -> list[Observer]:
         Terms(session, cuts, reach),
         reach,
         FlatGradients(session),
-        *truths.observers(session, births),
+        *truths.observers(session, births, gradcheck),
     ]
 
 

@@ -19,10 +19,10 @@ from gradtrace.rules import Judge, all_rules
 from gradtrace.watcher.watch import Watch
 
 
-def check(path: str) -> dict[str, Any]:
+def check(path: str, gradcheck: bool = False) -> dict[str, Any]:
     program = script.load(path, [])
     judge, known = Judge(), {rule.id for rule in all_rules()}
-    watch = Watch(judge.see, user_roots=program.roots)
+    watch = Watch(judge.see, user_roots=program.roots, gradcheck=gradcheck)
     ended = program.run(watch, leave, watch.crashed)
     torch.set_grad_enabled(True)
     findings, _, told = suppressions.apply(judge.findings, [os.path.abspath(path)], judge.judged, known)
@@ -54,7 +54,8 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for line in sys.stdin:
-        out.write(json.dumps(check(line.strip())) + "\n")
+        path, _, option = line.strip().partition("\t")
+        out.write(json.dumps(check(path, gradcheck=option == "gradcheck")) + "\n")
         out.flush()
 
 

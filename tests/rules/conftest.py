@@ -65,12 +65,12 @@ class Checker:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen([sys.executable, program], stdin=pipe, stdout=pipe, text=True)
 
-    def check(self, script: str) -> Checked:
+    def check(self, script: str, gradcheck: bool = False) -> Checked:
         text = PREAMBLE + dedent(script).lstrip("\n")
         self._scripts += 1  # what is known of a file is remembered by its path
         path = self._folder / f"script{self._scripts}.py"
         path.write_text(text, encoding="utf-8")
-        report = self._ask(path)
+        report = self._ask(path, gradcheck)
         assert not report["remarks"], report["remarks"]
         assert report["exception"] is None or report["explained"], f"{report['exception']}\n{text}"
         marked = {(mark, line) for line, row in enumerate(text.splitlines(), 1) for mark in MARK.findall(row)}
@@ -78,10 +78,10 @@ class Checker:
         story = f"{text}\n{describe(report['findings'])}\n{report['exception']}"
         return Checked(marked, found, report["findings"], report["exception"], report["explained"], text, story)
 
-    def _ask(self, path: Path) -> dict[str, Any]:
+    def _ask(self, path: Path, gradcheck: bool) -> dict[str, Any]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{path}\n")
+        self._process.stdin.write(f"{path}\tgradcheck\n" if gradcheck else f"{path}\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         assert answer, f"the checking process died on\n{path.read_text(encoding='utf-8')}"

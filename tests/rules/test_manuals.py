@@ -87,10 +87,10 @@ class TestManual:
         assert "\n" not in manual.summary
         assert all((manual.why, manual.bad, manual.good, manual.notes)), manual
 
-    def test_has_a_bad_example_that_is_reported(self, manual: Manual, check: Callable[[str], Any]) -> None:
-        checked = check(script(manual.rule, manual.bad))
+    def test_has_a_bad_example_that_is_reported(self, manual: Manual, check: Callable[..., Any]) -> None:
+        checked = check(script(manual.rule, manual.bad), gradcheck=manual.rule == "wrong-backward")
         assert checked.by(manual.rule), checked.text
 
-    def test_has_a_good_example_that_is_not(self, manual: Manual, check: Callable[[str], Any]) -> None:
-        checked = check(script(manual.rule, manual.good))
+    def test_has_a_good_example_that_is_not(self, manual: Manual, check: Callable[..., Any]) -> None:
+        checked = check(script(manual.rule, manual.good), gradcheck=manual.rule == "wrong-backward")
         assert not checked.found, checked.text

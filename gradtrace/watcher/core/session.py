@@ -7,7 +7,8 @@ import threading
 import traceback
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -109,6 +110,15 @@ class Session:
     @compiled.ours
     def in_watched_thread(self) -> bool:
         return threading.get_ident() == self._thread
+
+    @contextmanager
+    def unwatched(self) -> Iterator[None]:
+        """While open, backward calls and steps are ours, and none of the script's."""
+        thread, self._thread = self._thread, 0
+        try:
+            yield
+        finally:
+            self._thread = thread
 
     def next_call(self) -> int:
         self.backward_calls += 1

@@ -8,14 +8,16 @@ from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.truths.effects import Effects
 from gradtrace.watcher.truths.finite import Finite
+from gradtrace.watcher.truths.gradcheck import BackwardChecks
 from gradtrace.watcher.truths.idle import IdleOptimizers
 from gradtrace.watcher.truths.modes import Modes
 from gradtrace.watcher.truths.schedules import Schedules
 
 
-def observers(session: Session, births: Births) -> list[Observer]:
-    """One of each; what `check` watches of these things."""
+def observers(session: Session, births: Births, gradcheck: bool) -> list[Observer]:
+    """One of each; `gradcheck` runs custom Functions again, to try their backward."""
     return [
+        *([BackwardChecks(session)] if gradcheck else []),
         Finite(session),
         Effects(session, births),
         IdleOptimizers(session, births),

@@ -28,7 +28,7 @@ from gradtrace.watcher.core.session import Session
 
 #: by function: the position of its argument `training`, and what that is if it is not given
 _DROPOUTS = (F.dropout, F.alpha_dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.feature_alpha_dropout)
-_MODAL: dict[Any, tuple[int, bool]] = {**{one: (2, True) for one in _DROPOUTS}, F.batch_norm: (5, False)}
+_MODAL: dict[Any, tuple[int, bool]] = {**dict.fromkeys(_DROPOUTS, (2, True)), F.batch_norm: (5, False)}
 _THROUGH = (F.__file__, torch.overrides.__file__)
 #: steps, and evaluating calls, before anything is said; places remembered
 _STEPS, _CALLS, _MOST = 2, 2, 4_096

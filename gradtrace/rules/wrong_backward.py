@@ -1,0 +1,83 @@
+"""The backward of a custom Function does not compute the derivative of its forward (only with --gradcheck).
+
+Why it matters
+    autograd believes whatever a custom backward returns. One that leaves out grad_output, a factor or a term trains
+    everything in front of the Function along a direction that has nothing to do with the loss, without any error.
+
+Bad
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**2
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            return 2 * x
+
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(Square.apply(model(x)), y).backward()
+        optimizer.step()
+
+Good
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**2
+
+        @staticmethod
+        def backward(ctx, grad_output):
+            (x,) = ctx.saved_tensors
+            return grad_output * 2 * x
+
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(Square.apply(model(x)), y).backward()
+        optimizer.step()
+
+`gradtrace check --gradcheck` repeats the first calls of each Function in float64, on the inputs that they got, and compares
+slopes along random directions. The finding is at the return of the backward. Not reported are Functions whose forward gives
+its input back (they reverse, scale or clip gradients), whose forward is flat (straight-through estimators), or that
+have a kink near by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.truths import WrongBackward
+from gradtrace.rules.base import Rule
+from gradtrace.source import questions, syntax
+
+
+class WrongBackwardRule(Rule):
+    id = "wrong-backward"
+    level = Level.ERROR
+    hears = (WrongBackward,)
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if not isinstance(event, WrongBackward) or not event.backward:
+            return []
+        site = event.backward[0]
+        returned = questions.returned(*site.place)
+        ignores = _unread_gradient(site.path, site.line)
+        why = f": it never reads `{ignores}`" if ignores else ""
+        return self.finding(
+            (site._replace(line=returned[0], column=None),) if returned else event.backward,
+            f"the backward of `{event.function}` is wrong for input {event.index}{why}; along a random direction it gives "
+            f"{event.given:.4g}, where finite differences of the forward give {event.slope:.4g}",
+            f"multiply by `{ignores}`: backward returns the gradient of the loss, not the derivative of the forward"
+            if ignores
+            else "derive it again from the forward, and try it with torch.autograd.gradcheck in float64",
+            ((event.forward, "this is the forward"),),
+        )
+
+
+def _unread_gradient(path: str, line: int) -> str:
+    """The parameter of a backward with one gradient, if its body never reads it; else empty."""
+    return syntax.unread_parameter(path, line, position=1)

@@ -173,3 +173,130 @@ def test_correct_code_is_left_alone(reports: dict[str, Any], name: str) -> None:
     assert found(reports[name]) == []
     assert reports[name]["exit_code"] == 0
     assert not reports[name]["remarks"]
+
+
+ACTOR = """
+body = nn.Sequential(nn.Linear(4, 16), nn.Tanh())
+policy, value = nn.Linear(16, 3), nn.Linear(16, 1)
+params = [*body.parameters(), *policy.parameters(), *value.parameters()]
+opt = torch.optim.Adam(params)
+def act(obs):
+    dist = torch.distributions.Categorical(logits=policy(body(obs)))
+    actions = dist.sample()
+    return dist.log_prob(actions), value(body(obs))
+def update(loss):
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+ELSEWHERE = {
+    "advantages without a graph": """
+for _ in range(4):
+    log_prob, v = act(torch.randn(16, 4))
+    returns = torch.randn(16)
+    adv = returns - v.detach()  # <- broadcast-loss
+    adv = (adv - adv.mean()) / (adv.std() + 1e-8)
+    update(-(log_prob * adv).mean() + F.mse_loss(v.squeeze(1), returns))
+""",
+    "advantages without a graph, in a helper": """
+@torch.no_grad()
+def advantage(returns, v):
+    return returns - v  # <- broadcast-loss
+
+for _ in range(4):
+    log_prob, v = act(torch.randn(16, 4))
+    returns = torch.randn(16)
+    update(-(log_prob * advantage(returns, v)).mean() + F.mse_loss(v[:, 0], returns))
+""",
+    "a column that another function makes": """
+def collect():
+    rewards = torch.randn(16)
+    returns = rewards.flip(0).cumsum(0).flip(0)
+    return returns.unsqueeze(1)
+
+def policy_loss(log_prob, advantages):
+    return -(log_prob * advantages).mean()  # <- broadcast-loss
+
+for _ in range(4):
+    log_prob, v = act(torch.randn(16, 4))
+    returns = collect()
+    update(policy_loss(log_prob, returns) + F.mse_loss(v, returns))
+""",
+    "targets that a data set keeps as a column": """
+class Data:
+    def __init__(self):
+        self.x = torch.randn(32, 4)
+        self.y = self.x.sum(1)[:, None]
+
+    def batch(self, rows):
+        return self.x[rows], self.y[rows]
+
+def squared(pred, y):
+    return ((pred - y) ** 2).mean()  # <- broadcast-loss
+
+data = Data()
+for _ in range(4):
+    x, y = data.batch(torch.randperm(32)[:16])
+    update(squared(value(body(x)).flatten(), y))
+""",
+}
+MEANT = {
+    "pairs that a helper makes for a ranking": """
+def column(t):
+    return t.unsqueeze(1)
+
+def ranking(scores, labels):
+    wins = torch.sign(column(labels) - labels)
+    return F.softplus(-(column(scores) - scores) * wins).mean()
+
+for _ in range(4):
+    x = torch.randn(16, 4)
+    update(ranking(value(body(x)).squeeze(1), torch.randn(16)))
+""",
+    "columns on both sides": """
+for _ in range(4):
+    log_prob, v = act(torch.randn(16, 4))
+    returns = torch.randn(16)
+    adv = returns[:, None] - v.detach()
+    update(-(log_prob[:, None] * adv).mean() + F.mse_loss(v, returns[:, None]))
+""",
+    "weights for each pair, from a table without a graph": """
+for _ in range(4):
+    x = torch.randn(16, 4)
+    when = torch.arange(16.0)
+    decay = (-(when.unsqueeze(1) - when).abs()).exp()
+    scores = value(body(x)).squeeze(1)
+    update((decay * (scores.unsqueeze(1) - scores) ** 2).mean())
+""",
+    "a kernel of two samples": """
+def kernel(a, b):
+    return torch.exp(-((a[:, None] - b) ** 2)).mean()
+
+for _ in range(4):
+    a, b = value(body(torch.randn(16, 4))).squeeze(1), torch.randn(16)
+    update(kernel(a, a) - 2 * kernel(a, b) + kernel(b, b))
+""",
+    "quantiles of two networks": """
+taus = (torch.arange(8) + 0.5) / 8
+def huber(pred, target):
+    u = target.unsqueeze(0) - pred.unsqueeze(1)
+    return ((taus.unsqueeze(1) - (u.detach() < 0).float()).abs() * u.abs()).mean()
+
+quantiles = nn.Linear(16, 8)
+opt.add_param_group({"params": list(quantiles.parameters())})
+for _ in range(4):
+    update(huber(quantiles(body(torch.randn(1, 4)))[0], torch.randn(8)))
+""",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_pairs_of_columns_made_elsewhere_are_found(check: Callable[[str], Any], name: str) -> None:
+    checked = check(ACTOR + ELSEWHERE[name])
+    assert checked.by("broadcast-loss") == checked.marked, checked.text
+
+
+@pytest.mark.parametrize("name", MEANT)
+def test_pairs_that_are_meant_are_silent(check: Callable[[str], Any], name: str) -> None:
+    checked = check(ACTOR + MEANT[name])
+    assert not checked.alarms, checked.text

@@ -351,6 +351,101 @@ for _ in range(15):
     assert found["removed"]["findings"] == found["once"]["findings"] == []
 
 
+LATE = {
+    "after 100 of 300 steps": """
+kept = []
+for i in range(300):
+    x = torch.randn(8, 3)
+    loss = model(x).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    if i >= 100:
+        kept.append(loss)  # <- graph-growth
+""",
+    "a moving average that a second phase keeps": """
+class Meter:
+    def __init__(self):
+        self.value = 0.0
+
+    def update(self, value):
+        self.value = 0.9 * self.value + 0.1 * value  # <- graph-growth
+
+meter = Meter()
+def epoch(number, log):
+    for _ in range(30):
+        loss = model(torch.randn(8, 3)).pow(2).mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        meter.update(loss if log else loss.item())
+for number in range(4):
+    epoch(number, number >= 2)
+""",
+    "hooks of a second phase": """
+for i in range(160):
+    if i >= 60:
+        model[0].register_forward_hook(lambda *_: None)  # <- hook-growth
+    opt.zero_grad()
+    model(torch.randn(8, 3)).pow(2).mean().backward()
+    opt.step()
+""",
+}
+ITERATIONS = {
+    "a state for each episode, beside a target that nothing backpropagates": """
+import copy
+class Agent:
+    def __init__(self):
+        self.cell, self.out, self.state = nn.GRUCell(3, 8), nn.Linear(8, 1), None
+
+    def reset(self):
+        self.state = torch.zeros(1, 8).expand(4, -1)
+
+    def __call__(self, x):
+        self.state = self.cell(x, self.state)
+        return self.out(self.state)
+
+agent = Agent()
+target = copy.deepcopy(agent)
+opt = torch.optim.Adam([*agent.cell.parameters(), *agent.out.parameters()])
+for episode in range(9):
+    agent.reset(), target.reset()
+    steps = [torch.randn(4, 3) for _ in range(12)]
+    values = torch.stack([agent(x) for x in steps])
+    goals = torch.stack([target(x) for x in steps]).detach()
+    opt.zero_grad()
+    F.mse_loss(values[:-1], goals[1:]).backward()
+    opt.step()
+""",
+    "episodes of log probabilities, late in training": """
+log_probs = []
+for i in range(120):
+    log_probs.append(model(torch.randn(1, 3)).sum())
+    if i % 20 == 19:
+        opt.zero_grad()
+        torch.stack(log_probs).sum().backward()
+        opt.step()
+        log_probs.clear()
+""",
+}
+TRAINED = """
+model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+opt = torch.optim.SGD(model.parameters(), lr=0.01)
+"""
+
+
+@pytest.mark.parametrize("name", LATE)
+def test_growth_that_begins_late_is_found(check: Callable[[str], Any], name: str) -> None:
+    checked = check(TRAINED + LATE[name])
+    assert checked.found == checked.marked, checked.text
+
+
+@pytest.mark.parametrize("name", ITERATIONS)
+def test_long_iterations_do_not_grow(check: Callable[[str], Any], name: str) -> None:
+    checked = check(TRAINED + ITERATIONS[name])
+    assert not checked.alarms, checked.text
+
+
 def test_small_graphs_have_small_sizes() -> None:
     made = (Site("train.py", 3, ""),)
     (finding,) = GraphGrowth().see(Growth("total", (), 1, 12, 48, 2, made))

@@ -155,3 +155,21 @@ def test_the_call_of_the_model_is_told(reports: dict[str, Any], name: str) -> No
 @pytest.mark.parametrize("name", GOOD)
 def test_correct_code_is_left_alone(reports: dict[str, Any], name: str) -> None:
     assert found(reports[name]) == []
+
+
+def test_four_batches_are_enough(check: Callable[[str], Any]) -> None:
+    checked = check("""
+        model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
+        opt = torch.optim.SGD(model.parameters(), lr=0.01)
+        for epoch in range(3):
+            model.train()
+            for _ in range(5):
+                opt.zero_grad()
+                model(torch.randn(8, 3)).pow(2).mean().backward()
+                opt.step()
+            model.eval()
+            total = 0.0
+            for _ in range(4):
+                total += model(torch.randn(8, 3)).pow(2).mean().item()  # <- unused-graph
+    """)
+    assert checked.by("unused-graph") == checked.marked, checked.text

@@ -21,7 +21,7 @@ from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.faults.growth import GrowthWatcher, History
 
 #: passes of one line in a row before anything is said of them
-_PASSES = 5
+_PASSES = 4
 #: nodes beyond what a training step makes, from which on passes are counted
 _NODES_MORE = 12
 #: rows of passes remembered until a backward call may run through them
@@ -39,6 +39,19 @@ class _Row:
     starts: list[int] = field(default_factory=list)
     histories: dict[str, History] = field(default_factory=dict)
     end: int = 0
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes each pass made."""
+        return (self.end - self.starts[0]) // len(self.starts)
+
+    @property
+    def passes(self) -> int:
+        """How many passes there were: those counted, and those before them that made as many nodes each."""
+        uncounted = self.starts[0] - self.phase
+        before = round(uncounted / self.nodes) if self.nodes else 0
+        alike = abs(uncounted - before * self.nodes) <= before
+        return len(self.starts) + (before if alike else 0)
 
 
 class Evaluations(Observer):
@@ -89,7 +102,9 @@ class Evaluations(Observer):
         self.session.wake(self._gate)
 
     def _end_rows(self) -> None:
-        self._long += [row for row in self._rows.values() if row.evaluating and len(row.starts) >= _PASSES]
+        self._long += [
+            row for row in self._rows.values() if row.evaluating and len(row.starts) > 1 and row.passes >= _PASSES
+        ]
         self._rows.clear()
         del self._long[:-_ROWS]
 
@@ -97,8 +112,7 @@ class Evaluations(Observer):
         self._end_rows()
         for row in self._long if self.session.backward_calls else ():
             if not self._growth.grew_in(row.phase):
-                nodes = (row.end - row.starts[0]) // len(row.starts)
-                self.session.emit(UnusedGraph(row.stack, row.kind, len(row.starts), nodes))
+                self.session.emit(UnusedGraph(row.stack, row.kind, row.passes, row.nodes))
 
 
 def _outermost_module_call(frame: FrameType | None) -> FrameType | None:

@@ -30,8 +30,12 @@ _DEPTH, _NODES = 6, 2_000
 _STEPS, _LOOKS = 6, 8
 #: and between forward passes that no backward call follows
 _PASSES = 4
+#: iterations that are as long as the one in which something grew, and how long that is
+_REPEATS, _AS_LONG = 2, 0.8
 #: the first so many steps are all looked at
 _EARLY = 12
+#: looks in a row beyond these, where something begins to grow later
+_DENSE = 48
 #: nodes made between two looks where no step is made
 _NODES_APART = 50
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -59,6 +63,14 @@ class _Look:
             if node_number(node) < start:
                 self.nodes.add(node)
             waiting += [child for child, _ in node.next_functions if child is not None]
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """The nodes made between the two backward calls around a growth, and how many later stretches were as long."""
+
+    length: int = 0
+    repeats: int = 0
 
 
 class History:
@@ -89,7 +101,13 @@ class GrowthWatcher(Observer):
         self._phases: dict[str, int] = {}
         #: those that are forgotten if training goes on
         self._doubtful: set[str] = set()
+        #: where something grew between two backward calls: whether as much is done between any two; then it is one
+        #: iteration that is long, and no iteration is longer than the one before
+        self._stretches: dict[str, _Stretch] = {}
+        self._local: set[str] = set()
         self._hooks: dict[tuple[str, str], History] = {}
+        self._hooks_rise = False
+        self._dense = _DENSE
         self._next_step = 1
         self._next_node = session.beyond(_NODES_APART)
         session.wake(self._next_node)
@@ -128,7 +146,8 @@ class GrowthWatcher(Observer):
         for holder, look in self._look(frame, start).items():
             history = histories.setdefault(holder, History())
             history.add(len(look.nodes))
-            if history.rises >= enough:
+            if history.rises >= enough and holder not in self._local:
+                self._stretches.setdefault(holder, _Stretch())
                 self._wait(holder, look, self._growth(holder, look, frame, 0))
                 grown.append(holder)
         return grown
@@ -136,18 +155,32 @@ class GrowthWatcher(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Any) -> None:
         """What is backpropagated was no leak: it waited for this call."""
         self._between.clear()
+        length = call.start - self.session.phase
+        for holder, found in list(self._stretches.items()):
+            if found.length == 0:
+                found.length = length
+            elif length >= _AS_LONG * found.length:
+                found.repeats += 1
+            if found.repeats >= _REPEATS:
+                self._forget(holder)
+                self._local.add(holder)
+
+    def _forget(self, holder: str) -> None:
+        self._pending.pop(holder, None)
+        self._stretches.pop(holder, None)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         # a forward pass as long as those before it is nothing new
         self._next_node = self.session.beyond(_NODES_APART)
         self.session.wake(self._next_node)
         if self._pending and not call.whole:
-            self._pending.clear()  # how far down it ran is not known
+            self._pending.clear()
+            self._stretches.clear()  # how far down it ran is not known
         elif self._pending:
             run_through = call.numbers()
             for holder in list(self._pending):
                 if holder in self._doubtful or not self._numbers[holder].isdisjoint(run_through):
-                    del self._pending[holder]
+                    self._forget(holder)
                     self._at_steps.pop(holder, None)
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
@@ -155,15 +188,20 @@ class GrowthWatcher(Observer):
         self._last_step_number = self.session.sequence()
         if step < self._next_step:
             return
-        self._next_step = step + 1 if step < _EARLY else step * 5 // 4
         frame = self.session.running_frame()
+        rising = False
         for holder, look in self._look(frame, start).items():
-            self._at_step(holder, look, frame)
+            rising |= self._at_step(holder, look, frame)
+        # what begins to grow late is then looked at at each step, for a while
+        follow = (rising or self._hooks_rise) and self._dense > 0
+        self._dense -= follow and step >= _EARLY
+        self._next_step = step + 1 if step < _EARLY or follow else step * 5 // 4
 
-    def _at_step(self, holder: str, look: _Look, frame: FrameType) -> None:
+    def _at_step(self, holder: str, look: _Look, frame: FrameType) -> bool:
+        """Whether it holds more than at the last look, and is not known to grow yet."""
         history = self._at_steps.setdefault(holder, History())
         if history.told:
-            return
+            return False
         before = history.nodes
         history.add(len(look.nodes))
         if history.rises >= _STEPS:
@@ -173,6 +211,7 @@ class GrowthWatcher(Observer):
                 self.session.emit(growth)
             else:  # none was run through so far: it may wait for the end of an episode
                 self._wait(holder, look, growth)
+        return 0 < history.rises < _STEPS and not history.told
 
     def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
         self._pending[holder] = growth
@@ -184,6 +223,7 @@ class GrowthWatcher(Observer):
         """What each holder has of nodes made before number `start`."""
         found: dict[str, _Look] = {}
         seen: set[int] = set()
+        self._hooks_rise = False
         for name, value in names.everything(frame, self.session.frames, _DEPTH):
             if isinstance(value, torch.nn.Module):
                 self._hooks_of(name, value, frame)
@@ -201,6 +241,7 @@ class GrowthWatcher(Observer):
                 continue
             history = self._hooks.setdefault((name, kind), History())
             history.add(count)
+            self._hooks_rise |= 0 < history.rises < _STEPS
             if history.rises >= _STEPS and not history.told:
                 history.told = True
                 registering = kind.strip("_").removesuffix("s").replace("backward", "full_backward")

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 import os
+import weakref
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.nn.functional as F
 
 from gradtrace.model.events import Broadcast, DoubleSoftmax, Event
+from gradtrace.model.site import Stack
 from gradtrace.source import syntax
 from gradtrace.watcher.code.construction import only_in_sequential
 from gradtrace.watcher.compat import DisableTorchFunction, node_number, saved_argument
@@ -66,6 +68,18 @@ _REDUCING = ("MeanBackward0", "SumBackward0")
 _AVERAGES = ("MeanBackward0", "MeanBackward1")
 _SCALES = ("MulBackward0", "DivBackward0")
 _SEVERAL = ("StackBackward0", "CatBackward0")
+#: make a column of a row: their result may be a column on purpose, for the function that asks for it
+_RESHAPING = tuple(
+    getattr(home, name)
+    for home in (torch, Tensor)
+    for name in "unsqueeze view reshape __getitem__ unsqueeze_".split()
+    if hasattr(home, name)
+)
+#: keep pairs without a graph as they are
+_KEEPING = (
+    *(Tensor.sub, torch.sub, Tensor.add, torch.add, Tensor.mul, torch.mul, Tensor.div, torch.div),
+    *(Tensor.__truediv__, Tensor.neg, Tensor.clamp, torch.clamp, Tensor.detach, Tensor.clone, Tensor.exp, torch.exp),
+)
 #: suspicions waiting for a backward call; views passed on the way to the operation behind them
 _MOST, _DEEP = 64, 16
 
@@ -78,6 +92,10 @@ class Losses(Observer):
         self._waiting: dict[int, Event] = {}
         #: those that are meant unless what comes of them is a plain mean
         self._kept: set[int] = set()
+        #: columns by identity, and where each was made of a row
+        self._columns: dict[int, tuple[weakref.ref[Tensor], Stack]] = {}
+        #: tensors without a graph in which rows and columns were paired, by identity
+        self._pairs: dict[int, tuple[weakref.ref[Tensor], Broadcast]] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
@@ -87,8 +105,46 @@ class Losses(Observer):
             **dict.fromkeys(_OF_LOGARITHMS, self._of_logarithms),
             **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
             **dict.fromkeys(_COMPARING, self._compares),
+            **dict.fromkeys(_KEEPING, self._keeps),
             **dict.fromkeys(_DIFFERENCES, self._combines),
+            **dict.fromkeys(_RESHAPING, self._reshapes),
         }
+
+    def _reshapes(self, call: TorchCall) -> None:
+        out, given = call.out, call.args[0]
+        if type(out) is not Tensor or out.dim() != 2 or out.shape[1] != 1 or out.shape[0] < 2:
+            return
+        if isinstance(given, Tensor) and given.dim() == 1 and given.numel() == out.numel():
+            self._columns[id(out)] = weakref.ref(out), self.session.frames.stack(call.frame)
+            _shorten(self._columns)
+
+    def _keeps(self, call: TorchCall) -> None:
+        """Pairs that were made without a graph go into something else."""
+        if not self._pairs:
+            return
+        with torch._C.DisableTorchFunction():
+            for one in call.inputs:
+                pairs = _recalled(self._pairs, one)
+                if pairs is None or type(call.out) is not Tensor or call.out.shape != one.shape:
+                    continue
+                if call.after == call.before:
+                    self._remember_pairs(call.out, pairs)
+                elif any(other.requires_grad and other.numel() == one.shape[0] for other in call.inputs):
+                    self._suspect(call, pairs)
+
+    def _remember_pairs(self, out: Tensor, pairs: Broadcast) -> None:
+        self._pairs[id(out)] = weakref.ref(out), pairs
+        _shorten(self._pairs)
+
+    def _is_meant(self, tensor: Tensor, call: TorchCall) -> bool:
+        """Whether a column was made of a row by the function that pairs it now, or for it."""
+        if not _reshaped(tensor):
+            return False
+        made = _recalled(self._columns, tensor)
+        stack = self.session.frames.stack(call.frame)
+        if made is None or not stack:
+            return True
+        return any((site.path, site.function) == (stack[0].path, stack[0].function) for site in made)
 
     def _of_scores(self, call: TorchCall) -> None:
         node = _past_mixing(_behind(call))
@@ -153,7 +209,8 @@ class Losses(Observer):
 
     def _combines(self, call: TorchCall) -> None:
         """Only the shape [n, 1] with [n]: anything else may be meant."""
-        if call.after == call.before or len(call.args) != 2:
+        self._keeps(call)
+        if len(call.args) != 2:
             return
         one, other = call.args
         if type(one) is not Tensor or type(other) is not Tensor or one.dim() + other.dim() != 3:
@@ -161,16 +218,20 @@ class Losses(Observer):
         with DisableTorchFunction():
             if not _misaligned(one, other) or _same_memory(one, other):
                 return
-            meant = _reshaped(one) or _reshaped(other)
-            if not meant or (call.func in _PRODUCTS and (_keeps_dim(one) or _keeps_dim(other))):
+            meant = self._is_meant(one, call) or self._is_meant(other, call)
+            if call.after == call.before:
+                if not meant and type(call.out) is Tensor and call.out.is_floating_point():
+                    self._remember_pairs(call.out, self._broadcast(call, one, other, False))
+            elif not meant or (call.func in _PRODUCTS and (_keeps_dim(one) or _keeps_dim(other))):
                 self._crossed(call, one, other, False)
                 self._kept |= {call.after - 1} if meant else set()
 
+    def _broadcast(self, call: TorchCall, one: Tensor, other: Tensor, reduced: bool) -> Broadcast:
+        shape, stack = _broadcast(one, other), self.session.frames.stack(call.frame)
+        return Broadcast(call.func.__name__, tuple(one.shape), tuple(other.shape), shape, reduced, stack)
+
     def _crossed(self, call: TorchCall, one: Tensor, other: Tensor, reduced: bool) -> None:
-        shape = _broadcast(one, other)
-        name = call.func.__name__
-        stack = self.session.frames.stack(call.frame)
-        self._suspect(call, Broadcast(name, tuple(one.shape), tuple(other.shape), shape, reduced, stack))
+        self._suspect(call, self._broadcast(call, one, other, reduced))
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if not self._waiting:
@@ -186,6 +247,21 @@ class Losses(Observer):
             between = _LINEAR if number in kept else _POINTWISE
             if not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes, between):
                 self.session.emit(event)
+
+
+_Kept = TypeVar("_Kept")
+
+
+def _recalled(known: dict[int, tuple[weakref.ref[Tensor], _Kept]], tensor: Tensor) -> _Kept | None:
+    """What is remembered of a tensor."""
+    found = known.get(id(tensor))
+    return found[1] if found is not None and found[0]() is tensor else None
+
+
+def _shorten(known: dict[int, Any]) -> None:
+    """Forgets the oldest of too many."""
+    if len(known) > _MOST:
+        known.pop(next(iter(known)))
 
 
 def _first_two(call: TorchCall, second: str) -> tuple[Tensor | None, Tensor | None]:

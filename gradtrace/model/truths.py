@@ -169,6 +169,49 @@ class WrongBackward:
     slope: float
 
 
+@dataclass(frozen=True, slots=True)
+class IgnoredAttribute:
+    """An attribute like `requires_grad` that nothing reads: misspelt on a tensor, or set on a module."""
+
+    attribute: str
+    #: "tensor" or "module"
+    kind: str
+    names: tuple[str, ...]
+    count: int
+    #: of the user's code
+    files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenTie:
+    """Two modules shared one parameter, and now train two."""
+
+    names: tuple[str, ...]
+    #: where they were tied, and where one of the two was replaced
+    tied: Stack
+    parted: Stack = ()
+    #: the replacement was a copy of the shared values, made for this parameter alone
+    on_purpose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTwice:
+    """An optimizer holds parameters twice: each of its steps moves them twice."""
+
+    optimizer: str
+    names: tuple[str, ...]
+    count: int
+    made: Stack
+
+
+@dataclass(frozen=True, slots=True)
+class FrozenStatistics:
+    """Batch norm with frozen weights updates its running statistics in training."""
+
+    stack: Stack
+    calls: int
+
+
 RunFact: TypeAlias = (
     Truth
     | NonFiniteStep
@@ -180,4 +223,8 @@ RunFact: TypeAlias = (
     | DropoutInEvaluation
     | Schedule
     | WrongBackward
+    | IgnoredAttribute
+    | BrokenTie
+    | HeldTwice
+    | FrozenStatistics
 )

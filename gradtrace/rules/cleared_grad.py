@@ -36,7 +36,7 @@ from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import leaves_of, shared_depth, step_call
-from gradtrace.source import questions, syntax
+from gradtrace.source import syntax
 
 _Line: TypeAlias = tuple[Stack, str, bool]
 

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, TypeGuard, TypeVar
 
-from gradtrace.model.events import Contribution, End, Event, FrozenMoved, Step, Use
+from gradtrace.model.events import Contribution, End, Event, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule, oldest_beyond
@@ -87,7 +87,7 @@ class _OptimizerSteps:
 class StaleGrad(Rule):
     id = "stale-grad"
     level = Level.ERROR
-    hears = (Step, FrozenMoved, End)
+    hears = (Step, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -96,8 +96,6 @@ class StaleGrad(Rule):
         self._places: dict[int, _OptimizerSteps] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, FrozenMoved):
-            return self._still_moved(event)
         if isinstance(event, End):
             return [finding for one in self._places.values() for finding in self._finish(one)]
         if not isinstance(event, Step):
@@ -163,15 +161,6 @@ class StaleGrad(Rule):
             ),
         )
         return [replace(one, occurrences=times) for one in found]
-
-    def _still_moved(self, event: FrozenMoved) -> list[Finding]:
-        return self.finding(
-            event.stack,
-            f"{names_of(event.names, event.count)} no longer require grad, but {event.optimizer} still moves them: "
-            "they keep a gradient, if only one of zeros, and the optimizer goes on with its momentum and weight decay",
-            "set their .grad to None as well (zero_grad(set_to_none=True) does), or make a new optimizer without them",
-            ((event.step, "this step moves them"), (event.stack[1:], "called from here")),
-        )
 
     def _used_before(self, step: Step, use: Use) -> list[Finding]:
         stale, fresh = use.contributions[: use.used], use.contributions[use.used :]

@@ -62,3 +62,20 @@ def is_handed_on(path: str, name: str, line: int) -> bool:
             if ast.unparse(node) == name and not reads:
                 return True
     return False
+
+
+def attribute_lines(path: str, name: str, own: bool) -> list[int]:
+    """The lines that give a value to an attribute of this name, with setattr as well; of `self` itself only with `own`."""
+    index = syntax.index_of(path)
+    lines: set[int] = set()
+    for node in index.parent if index else ():
+        if isinstance(node, ast.Attribute) and node.attr == name and isinstance(node.ctx, ast.Store):
+            if own or ast.unparse(node.value) != "self":
+                lines.add(node.lineno)
+        elif isinstance(node, ast.Call) and syntax.called(node) == "setattr" and _names(node, name):
+            lines.add(node.lineno)
+    return sorted(lines)
+
+
+def _names(call: ast.Call, text: str) -> bool:
+    return any(isinstance(one, ast.Constant) and one.value == text for one in call.args)

@@ -22,33 +22,6 @@ BAD = {
             loss.backward()  # <- stale-grad
             opt.step()
     """,
-    "frozen with a gradient of zeros": """
-        body, head = nn.Linear(3, 4), nn.Linear(4, 1)
-        opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
-        for step in range(8):
-            if step == 3:
-                body.requires_grad_(False)  # <- stale-grad
-            opt.zero_grad(set_to_none=False)
-            head(torch.tanh(body(torch.randn(8, 3)))).pow(2).mean().backward()
-            opt.step()
-    """,
-    "frozen in a loop, decayed": """
-        def freeze(module):
-            for p in module.parameters():
-                p.requires_grad = False  # <- stale-grad
-
-        body, head = nn.Linear(3, 4), nn.Linear(4, 1)
-        opt = torch.optim.AdamW([*body.parameters(), *head.parameters()], lr=0.1)
-        for epoch in range(2):
-            for _ in range(4):
-                head.zero_grad()
-                for p in body.parameters():
-                    if p.grad is not None:
-                        p.grad.zero_()
-                head(torch.tanh(body(torch.randn(8, 3)))).pow(2).mean().backward()
-                opt.step()
-            freeze(body)
-    """,
     "zero_grad without parentheses": """
         model = nn.Linear(3, 1)
         optimizer = torch.optim.Adam(model.parameters())

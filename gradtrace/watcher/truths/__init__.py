@@ -6,12 +6,15 @@ from __future__ import annotations
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.parameters.births import Births
+from gradtrace.watcher.truths.attributes import Attributes
 from gradtrace.watcher.truths.effects import Effects
 from gradtrace.watcher.truths.finite import Finite
 from gradtrace.watcher.truths.gradcheck import BackwardChecks
 from gradtrace.watcher.truths.idle import IdleOptimizers
 from gradtrace.watcher.truths.modes import Modes
 from gradtrace.watcher.truths.schedules import Schedules
+from gradtrace.watcher.truths.statistics import Statistics
+from gradtrace.watcher.truths.ties import Ties
 
 
 def observers(session: Session, births: Births, gradcheck: bool) -> list[Observer]:
@@ -23,4 +26,7 @@ def observers(session: Session, births: Births, gradcheck: bool) -> list[Observe
         IdleOptimizers(session, births),
         Modes(session),
         Schedules(session),
+        Statistics(session),
+        Attributes(session),
+        Ties(session, births),
     ]

@@ -1,0 +1,86 @@
+"""One gradient moves a parameter twice: an optimizer holds it twice, or two optimizers step on it.
+
+Why it matters
+    A parameter that is listed twice is moved twice in each step, with momentum and weight decay applied twice as well. Two
+    optimizers that hold the same parameter and both step after one backward call add their updates up.
+
+Bad
+    optimizer = torch.optim.SGD([*model.parameters(), *model[2].parameters()], lr=0.01)
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+
+Good
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for x, y in data:
+        optimizer.zero_grad()
+        loss_fn(model(x), y).backward()
+        optimizer.step()
+
+The finding is where the optimizer is made, or at the second of the two steps. Optimizers that take turns on a parameter, each
+with gradients of its own, are not reported.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, Step, Use
+from gradtrace.model.finding import Finding, Level
+from gradtrace.model.site import Stack
+from gradtrace.model.truths import HeldTwice
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import names_of
+
+#: steps of two optimizers on the same gradients
+_ENOUGH = 3
+
+
+class DuplicateParameter(Rule):
+    id = "duplicate-parameter"
+    level = Level.WARNING
+    hears = (HeldTwice, Step)
+
+    def __init__(self) -> None:
+        #: the optimizer that stepped last at each place: class and key
+        self._at: dict[Stack, tuple[str, int]] = {}
+        self._shared: Counter[tuple[int, int]] = Counter()
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, HeldTwice):
+            return self.finding(
+                event.made,
+                f"`{event.optimizer}` holds {names_of(event.names, event.count)} twice: each step moves them twice",
+                "list each parameter once: model.parameters() has those of all submodules, and shared ones once",
+            )
+        if isinstance(event, Step) and event.optimizer:
+            found = [use for use in event.uses if self._is_second(event, use)]
+            self._at[event.stack] = event.optimizer, event.key
+            return self._both(event, found[0]) if found else []
+        return []
+
+    def _is_second(self, step: Step, use: Use) -> bool:
+        """Whether another optimizer has used all of this gradient."""
+        first = self._at.get(use.used_stack)
+        if first is None or first[1] == step.key or not use.used or use.used < len(use.contributions):
+            return False
+        # one optimizer that wraps another steps around it
+        return use.used_stack[-len(step.stack) :] != step.stack
+
+    def _both(self, step: Step, use: Use) -> list[Finding]:
+        first, key = self._at[use.used_stack]
+        self._shared[key, step.key] += 1
+        if self._shared[key, step.key] != _ENOUGH:
+            return []
+        return self.finding(
+            step.stack,
+            f"`{step.optimizer}` steps on the gradient of {names_of(use.leaves, use.count)} that `{first}` has used already: "
+            "both hold these parameters, and one backward call moves them twice",
+            "give each parameter to one of the two optimizers, or clear its gradient between the two steps",
+            (
+                (use.used_stack, "the first of the two steps"),
+                (use.contributions[-1].stack, "the gradient is from here"),
+            ),
+        )

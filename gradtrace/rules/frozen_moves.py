@@ -1,0 +1,66 @@
+"""A frozen parameter, or a frozen layer, goes on changing.
+
+Why it matters
+    requires_grad = False stops new gradients, not the optimizer: a parameter that keeps an old .grad, if only one of zeros,
+    is moved on by momentum and weight decay. And batch norm in training mode updates its running statistics whether its
+    weights are frozen or not.
+
+Bad
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for epoch in range(2):
+        for x, y in data:
+            optimizer.zero_grad(set_to_none=False)
+            loss_fn(model(x), y).backward()
+            optimizer.step()
+        model[0].requires_grad_(False)
+
+Good
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    for epoch in range(2):
+        for x, y in data:
+            optimizer.zero_grad()  # sets .grad to None
+            loss_fn(model(x), y).backward()
+            optimizer.step()
+        model[0].requires_grad_(False)
+        optimizer.zero_grad()
+
+The finding is where the parameters are frozen. That a frozen backbone keeps its batch norm in training mode is a note: some
+want the statistics to follow the new data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradtrace.model.events import Event, FrozenMoved
+from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.model.truths import FrozenStatistics
+from gradtrace.rules.base import Rule
+from gradtrace.rules.places import names_of
+
+
+class FrozenMoves(Rule):
+    id = "frozen-moves"
+    level = Level.ERROR
+    hears = (FrozenMoved, FrozenStatistics)
+    needs = Needs(steps=2)
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, FrozenMoved):
+            return self.finding(
+                event.stack,
+                f"{names_of(event.names, event.count)} are frozen here, but `{event.optimizer}` still moves them: they keep "
+                "a gradient, if only one of zeros, and the optimizer applies momentum and weight decay to them",
+                "set their .grad to None as well (zero_grad(set_to_none=True) does), or make a new optimizer without them",
+                ((event.step, "this step moves them"), (event.stack[1:], "called from here")),
+            )
+        if isinstance(event, FrozenStatistics):
+            return self.finding(
+                event.stack,
+                f"the weights of this batch norm are frozen, but {event.calls} calls in training mode have updated its "
+                "running statistics",
+                "call eval() on the frozen part after model.train(), if its outputs are to stay the same",
+                ((event.stack[1:], "called from here"),),
+                Level.NOTE,
+            )
+        return []

@@ -62,6 +62,7 @@ PIECES = (
     ),
     Piece("torch._dynamo.utils.counters", "torch >= 2.1", "no remark of what was compiled"),
     Piece("_BaseDataLoaderIter._index_sampler", "all", "no DataLoader counts as shuffling"),
+    Piece("SequentialLR._schedulers", "all", "schedulers that another one steps are judged by themselves"),
     Piece("warnings._showwarnmsg", "CPython 3.6 to 3.14", "warnings name the lines they name by themselves"),
 )
 
@@ -176,6 +177,11 @@ COLLATE = os.path.join("torch", "utils", "data", "_utils", "collate.py")
 def index_sampler(iterator: Any) -> Any:
     """The sampler from which the iterator of a DataLoader takes its indices; None for anything else."""
     return getattr(iterator, "_index_sampler", None)
+
+
+def held_schedulers(scheduler: Any) -> Iterable[Any]:
+    """The learning rate schedulers that another one steps."""
+    return getattr(scheduler, "_schedulers", ())
 
 
 # Python.

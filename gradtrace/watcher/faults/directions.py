@@ -12,7 +12,9 @@ import torch
 
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.faults.mixed_batch import users_of, wrapped
@@ -31,7 +33,7 @@ class _Run:
     direction, and which dimension is the time."""
 
     node: int
-    weight: int
+    weight: TensorId
     time: int
     steps: int
 
@@ -46,7 +48,7 @@ class _Read:
     zero: bool = True
     name: str = ""
     #: the weights whose gradients are to be looked at after the backward call that runs
-    weights: set[int] = field(default_factory=set)
+    weights: set[TensorId] = field(default_factory=set)
 
 
 class Directions(Observer):
@@ -70,26 +72,26 @@ class Directions(Observer):
             return
         time = 1 if batch_first else 0
         weight = weights[(2 * layers - 1) * each + 1]
-        self._runs.append(_Run(node._sequence_nr(), id(weight), time, given.shape[time]))
+        self._runs.append(_Run(node_number(node), self.session.ids.of(weight), time, given.shape[time]))
         del self._runs[:-_MOST]
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         runs, self._runs = self._runs, []
         if not runs or not call.accumulates:
             return
-        nodes = {node._sequence_nr(): node for node in call.nodes}
+        nodes = {node_number(node): node for node in call.nodes}
         met = [run for run in runs if run.node in nodes and run.steps > 1]
         users = users_of(call.nodes) if met else {}
         for run in met:
             reading = [user for user, _ in users.get(nodes[run.node], ())]
             if reading and all(_takes_last(user, run) for user in reading):
-                stack = self.session.trail.find(reading[0]._sequence_nr())
+                stack = self.session.trail.find(node_number(reading[0]))
                 self._reads.setdefault(stack, _Read(call.stack)).weights.add(run.weight)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         for read in self._reads.values():
             if read.weights and read.looks < _LOOKS and error is None:
-                self._look(read, [leaf for leaf in call.leaves if id(leaf) in read.weights])
+                self._look(read, [leaf for leaf in call.leaves if self.session.ids.known(leaf) in read.weights])
             read.weights.clear()
 
     def _look(self, read: _Read, leaves: list[Tensor]) -> None:
@@ -106,6 +108,6 @@ class Directions(Observer):
 
 
 def _takes_last(user: Any, run: _Run) -> bool:
-    if type(user).__name__ != "SelectBackward0" or wrapped(user._saved_dim) % 3 != run.time:
+    if type(user).__name__ != "SelectBackward0" or wrapped(saved_argument(user, "dim")) % 3 != run.time:
         return False
-    return wrapped(user._saved_index) in (-1, run.steps - 1)
+    return wrapped(saved_argument(user, "index")) in (-1, run.steps - 1)

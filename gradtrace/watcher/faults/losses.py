@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-import weakref
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +21,7 @@ from gradtrace.source import syntax
 from gradtrace.watcher.code.construction import only_in_sequential
 from gradtrace.watcher.compat import DisableTorchFunction, node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.graph import saved
 from gradtrace.watcher.graph.walk import ACCUMULATE, VIEWS
@@ -93,9 +93,9 @@ class Losses(Observer):
         #: those that are meant unless what comes of them is a plain mean
         self._kept: set[int] = set()
         #: columns by identity, and where each was made of a row
-        self._columns: dict[int, tuple[weakref.ref[Tensor], Stack]] = {}
+        self._columns: dict[TensorId, Stack] = {}
         #: tensors without a graph in which rows and columns were paired, by identity
-        self._pairs: dict[int, tuple[weakref.ref[Tensor], Broadcast]] = {}
+        self._pairs: dict[TensorId, Broadcast] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
@@ -115,16 +115,16 @@ class Losses(Observer):
         if type(out) is not Tensor or out.dim() != 2 or out.shape[1] != 1 or out.shape[0] < 2:
             return
         if isinstance(given, Tensor) and given.dim() == 1 and given.numel() == out.numel():
-            self._columns[id(out)] = weakref.ref(out), self.session.frames.stack(call.frame)
+            self._columns[self.session.ids.of(out)] = self.session.frames.stack(call.frame)
             _shorten(self._columns)
 
     def _keeps(self, call: TorchCall) -> None:
         """Pairs that were made without a graph go into something else."""
         if not self._pairs:
             return
-        with torch._C.DisableTorchFunction():
+        with DisableTorchFunction():
             for one in call.inputs:
-                pairs = _recalled(self._pairs, one)
+                pairs = self._pairs.get(self.session.ids.known(one))
                 if pairs is None or type(call.out) is not Tensor or call.out.shape != one.shape:
                     continue
                 if call.after == call.before:
@@ -133,14 +133,14 @@ class Losses(Observer):
                     self._suspect(call, pairs)
 
     def _remember_pairs(self, out: Tensor, pairs: Broadcast) -> None:
-        self._pairs[id(out)] = weakref.ref(out), pairs
+        self._pairs[self.session.ids.of(out)] = pairs
         _shorten(self._pairs)
 
     def _is_meant(self, tensor: Tensor, call: TorchCall) -> bool:
         """Whether a column was made of a row by the function that pairs it now, or for it."""
         if not _reshaped(tensor):
             return False
-        made = _recalled(self._columns, tensor)
+        made = self._columns.get(self.session.ids.known(tensor))
         stack = self.session.frames.stack(call.frame)
         if made is None or not stack:
             return True
@@ -247,15 +247,6 @@ class Losses(Observer):
             between = _LINEAR if number in kept else _POINTWISE
             if not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes, between):
                 self.session.emit(event)
-
-
-_Kept = TypeVar("_Kept")
-
-
-def _recalled(known: dict[int, tuple[weakref.ref[Tensor], _Kept]], tensor: Tensor) -> _Kept | None:
-    """What is remembered of a tensor."""
-    found = known.get(id(tensor))
-    return found[1] if found is not None and found[0]() is tensor else None
 
 
 def _shorten(known: dict[int, Any]) -> None:

@@ -16,7 +16,7 @@ import torch
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import Truth
-from gradtrace.watcher.compat import node_number, saved_argument
+from gradtrace.watcher.compat import node_number, output_metadata, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -254,8 +254,9 @@ def _is_flat(node: Any) -> bool:
 
 def _normalizes_one(node: Any) -> bool:
     """Whether a softmax runs over a dimension of size one."""
-    shape = node._input_metadata[0].shape
-    return len(shape) > 0 and shape[node._saved_dim - 2**64 if node._saved_dim >= 2**63 else node._saved_dim] == 1
+    shape, dim = output_metadata(node)[0].shape, saved_argument(node, "dim")
+    # torch hands out negative numbers as unsigned ones
+    return dim is not None and len(shape) > 0 and shape[dim - 2**64 if dim >= 2**63 else dim] == 1
 
 
 def _weighs_values(node: Any, users: Mapping[Any, Sequence[Any]]) -> bool:

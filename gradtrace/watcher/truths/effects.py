@@ -14,6 +14,7 @@ from gradtrace.model.site import Stack
 from gradtrace.model.truths import FrozenOptimizer, NoEffect, Truth
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.gradients import has_values
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -56,7 +57,7 @@ class Effects(Observer):
     def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)
         self._births = births
-        self._steps: dict[int, _Steps] = {}
+        self._steps: dict[TensorId, _Steps] = {}
         self._frozen_at: Stack = ()
         self._trained: tuple[str, ...] = ()
 
@@ -75,10 +76,11 @@ class Effects(Observer):
             self._trained = tuple(leaf.name for leaf in found if leaf is not None)
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
-        steps = self._steps.get(id(optimizer))
-        if steps is None or steps.optimizer != type(optimizer).__name__:
-            made = self._births.optimizer(id(optimizer))
-            steps = self._steps[id(optimizer)] = _Steps(type(optimizer).__name__, made=made.stack if made else ())
+        key = self.session.ids.of(optimizer)
+        steps = self._steps.get(key)
+        if steps is None:
+            made = self._births.optimizer(key)
+            steps = self._steps[key] = _Steps(type(optimizer).__name__, made=made.stack if made else ())
         steps.stack = stack
         steps.count += 1
         idle = _has_no_rate(optimizer)

@@ -14,6 +14,7 @@ from gradtrace.model.site import Stack
 from gradtrace.model.truths import NeverStepped, Truth
 from gradtrace.watcher.code.reading import Readers
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -29,6 +30,8 @@ _NAMES = 4
 class _Waiting:
     """The backward calls that gave gradients to an optimizer which has made no step so far."""
 
+    optimizer: str
+    made: Stack
     calls: int = 0
     #: calls that gave gradients to an optimizer that makes steps as well: those since the last step, and how many of them
     #: that optimizer has used
@@ -52,8 +55,8 @@ class IdleOptimizers(Observer):
         super().__init__(session)
         self._births = births
         self._readers = Readers(session.frames)
-        self._stepped: set[int] = set()
-        self._waiting: dict[int, _Waiting] = {}
+        self._stepped: set[TensorId] = set()
+        self._waiting: dict[TensorId, _Waiting] = {}
         self._scaled, self._complete = False, True
 
     def functions(self) -> Mapping[Any, Handler]:
@@ -73,7 +76,7 @@ class IdleOptimizers(Observer):
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if error is not None or not call.accumulates or len(self._stepped) >= len(self._births.optimizers()):
             return
-        found: dict[int, list[Tensor]] = {}
+        found: dict[TensorId, list[Tensor]] = {}
         passes_by = False
         for leaf in call.leaves:
             owners = self.session.owned_by(leaf)
@@ -83,10 +86,16 @@ class IdleOptimizers(Observer):
             for key in owners:
                 found.setdefault(key, []).append(leaf)
         for key, leaves in found.items():
-            waiting = self._waiting.setdefault(key, _Waiting(since=self.session.steps))
+            waiting = self._waiting.get(key) or self._wait(key)
             if passes_by or len(found) > 1:
                 waiting.passing.add(call.number)
             self._count(waiting, call, leaves)
+
+    def _wait(self, key: TensorId) -> _Waiting:
+        made = self._births.optimizer(key)
+        stack = made.stack if made is not None else ()
+        waiting = self._waiting[key] = _Waiting(self.session.optimizer_name(key), stack, since=self.session.steps)
+        return waiting
 
     def _count(self, waiting: _Waiting, call: BackwardCall, leaves: list[Tensor]) -> None:
         waiting.calls += 1
@@ -98,9 +107,10 @@ class IdleOptimizers(Observer):
         waiting.count = max(waiting.count, len(leaves))
         first = leaves[0]
         values = [] if first.layout is not torch.strided else first.detach().reshape(-1)[:4].tolist()
-        same = waiting.values[0] == id(first)
+        number = self.session.ids.of(first)
+        same = waiting.values[0] == number
         waiting.moved |= same and values != waiting.values[1]
-        waiting.values = id(first), values
+        waiting.values = number, values
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if any(one.passing for one in self._waiting.values()):
@@ -112,13 +122,14 @@ class IdleOptimizers(Observer):
         self.after_unseen_step(optimizer)
 
     def after_unseen_step(self, optimizer: Optimizer) -> None:
-        if id(optimizer) in self._stepped:
+        key = self.session.ids.of(optimizer)
+        if key in self._stepped:
             return
-        self._stepped.add(id(optimizer))
+        self._stepped.add(key)
         # whoever holds the same parameters is counted again, for those that this one does not move
         for parameter in parameters(optimizer):
-            for key in self.session.owned_by(parameter):
-                self._waiting.pop(key, None)
+            for other in self.session.owned_by(parameter):
+                self._waiting.pop(other, None)
 
     def crashed(self, error: BaseException, stack: Stack) -> None:
         self._complete = isinstance(error, SystemExit) and not error.code
@@ -126,18 +137,17 @@ class IdleOptimizers(Observer):
     def at_end(self) -> None:
         made = self._births.optimizers()
         waiting = {key: one for key, one in self._waiting.items() if not one.moved}
-        names = tuple(self.session.optimizer_name(key) for key in waiting)
+        names = tuple(one.optimizer for one in waiting.values())
         self.session.emit(Truth("optimizers step", len(made), len(waiting), names))
-        for key, one in waiting.items() if self._complete else ():
-            self._tell(key, one)
+        for one in waiting.values() if self._complete else ():
+            self._tell(one)
 
-    def _tell(self, key: int, waiting: _Waiting) -> None:
+    def _tell(self, waiting: _Waiting) -> None:
         (backward, root), _ = waiting.places.most_common(1)[0]
-        found = self._births.optimizer(key)
         self.session.emit(
             NeverStepped(
-                optimizer=self.session.optimizer_name(key),
-                made=found.stack if found is not None else (),
+                optimizer=waiting.optimizer,
+                made=waiting.made,
                 names=waiting.names,
                 count=waiting.count,
                 calls=waiting.calls,

@@ -18,13 +18,12 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import Schedule
+from gradtrace.watcher.compat import held_schedulers
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-
-#: what holds other schedulers, and steps them
-_HOLDING = "_schedulers"
 
 
 @dataclass(slots=True)
@@ -32,7 +31,8 @@ class _Counts:
     """What is known of one scheduler."""
 
     kind: str
-    optimizer: int
+    optimizer: TensorId
+    name: str
     made: Stack
     #: its steps by place; those before the first step of its optimizer
     places: Counter[Stack] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class Schedules(Observer):
         self._known: WeakKeyDictionary[Any, _Counts] = WeakKeyDictionary()
         self._all: list[_Counts] = []
         #: by optimizer
-        self._steps: Counter[int] = Counter()
+        self._steps: Counter[TensorId] = Counter()
         self._depth = 0
         self._scaled, self._complete = False, True
 
@@ -120,9 +120,14 @@ class Schedules(Observer):
 
     def _made(self, scheduler: Any, frame: FrameType) -> None:
         optimizer = getattr(scheduler, "optimizer", None)
-        counts = _Counts(type(scheduler).__name__, id(optimizer), self.session.frames.stack(frame))
+        if optimizer is None:
+            return
+        counts = _Counts(type(scheduler).__name__, *self._key(optimizer), self.session.frames.stack(frame))
         self._known[scheduler] = counts
         self._all.append(counts)
+
+    def _key(self, optimizer: Any) -> tuple[TensorId, str]:
+        return self.session.ids.of(optimizer), type(optimizer).__name__
 
     def _stepped(self, scheduler: Any, told: bool, frame: FrameType) -> None:
         counts = self._known.get(scheduler)
@@ -130,10 +135,11 @@ class Schedules(Observer):
             if getattr(scheduler, "optimizer", None) is None:
                 return
             # some do without the constructor of their base class
-            key = id(scheduler.optimizer)
-            counts = self._known[scheduler] = _Counts(type(scheduler).__name__, key, (), steps=self._steps[key])
+            key, name = self._key(scheduler.optimizer)
+            counts = _Counts(type(scheduler).__name__, key, name, (), steps=self._steps[key])
+            self._known[scheduler] = counts
             self._all.append(counts)
-        for other in getattr(scheduler, _HOLDING, ()):
+        for other in held_schedulers(scheduler):
             if other in self._known:
                 self._known[other].held = True
         stack = self.session.frames.stack(frame)
@@ -149,10 +155,11 @@ class Schedules(Observer):
                 counts.calls += 1
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
-        self._steps[id(optimizer)] += 1
+        key = self.session.ids.of(optimizer)
+        self._steps[key] += 1
         idle = all(group.get("lr") == 0 for group in optimizer.param_groups)
         for counts in self._all:
-            if counts.optimizer != id(optimizer):
+            if counts.optimizer != key:
                 continue
             counts.windows += counts.steps > 0
             counts.crowded += counts.steps > 0 and counts.window > 1 and counts.calls == counts.window
@@ -171,7 +178,7 @@ class Schedules(Observer):
             self.session.emit(
                 Schedule(
                     scheduler=counts.kind,
-                    optimizer=self.session.optimizer_name(counts.optimizer),
+                    optimizer=counts.name,
                     made=counts.made,
                     place=place,
                     stepped=stepped,

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import BrokenTie, HeldTwice
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -28,7 +29,8 @@ from gradtrace.watcher.parameters.births import Births
 #: ties remembered, and steps after which they are looked at
 _MOST, _STEPS = 256, frozenset((2, 3, 8, 64, 512, 4096))
 _NAMES = 3
-_LOADING = "_load_from_state_dict"
+#: what runs between an assignment and the hook
+_ASSIGNING = ("_parameter_hook", "register_parameter", "__setattr__")
 
 
 @dataclass(slots=True)
@@ -91,16 +93,16 @@ class Ties(Observer):
     def _replaced(self, old: Module, new: Module, frame: FrameType) -> None:
         """A module takes the place of another: its parameters take the places of those that were tied."""
         parts = dict(new.named_modules())
-        paths = {id(module): path for path, module in old.named_modules()}
+        paths = {module: path for path, module in old.named_modules()}
         for tie in list(self._ties):
             one, other = tie.one(), tie.other()
-            if one is None or other is None or (id(one) in paths) == (id(other) in paths):
+            if one is None or other is None or (one in paths) == (other in paths):
                 continue
-            moved = parts.get(paths.get(id(one), paths.get(id(other), "")))
+            moved = parts.get(paths.get(one, paths.get(other, "")))
             if moved is None:
                 continue
             stays, name, moved_name = (other, tie.other_name, tie.one_name)
-            if id(other) in paths:
+            if other in paths:
                 stays, name, moved_name = (one, tie.one_name, tie.other_name)
             stack = self.session.frames.stack(frame)
             self._ties.append(_Tie(weakref.ref(stays), name, weakref.ref(moved), moved_name, tie.tied, stack))
@@ -127,16 +129,17 @@ class Ties(Observer):
             self.session.emit(BrokenTie(names, tie.tied, tie.parted, tie.on_purpose))
 
     def _look_for_twins(self, optimizer: Optimizer) -> None:
-        seen: set[int] = set()
-        twice: dict[int, torch.Tensor] = {}
+        seen: set[TensorId] = set()
+        twice: dict[TensorId, torch.Tensor] = {}
         for one in parameters(optimizer):
-            if id(one) in seen:
-                twice[id(one)] = one
-            seen.add(id(one))
+            number = self.session.ids.of(one)
+            if number in seen:
+                twice[number] = one
+            seen.add(number)
         if twice:
             known = [self.session.gradients.known(one) for one in list(twice.values())[:_NAMES]]
             names = tuple(leaf.name for leaf in known if leaf is not None)
-            made = self._births.optimizer(id(optimizer))
+            made = self._births.optimizer(self.session.ids.of(optimizer))
             self.session.emit(
                 HeldTwice(type(optimizer).__name__, names, len(twice), made.stack if made is not None else ())
             )
@@ -153,11 +156,10 @@ def _partner(tie: _Tie, module: Module, name: str) -> torch.Tensor | None:
 
 
 def _is_loading(frame: FrameType | None) -> bool:
-    for _ in range(4):
-        if frame is not None and frame.f_code.co_name == _LOADING:
-            return True
-        frame = frame.f_back if frame is not None else None
-    return False
+    """Whether torch's own modules assign the parameter, as load_state_dict(assign=True) does."""
+    while frame is not None and frame.f_code.co_name in _ASSIGNING:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename == torch.nn.modules.module.__file__
 
 
 def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -271,7 +271,10 @@ def check(
     ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Also what was silenced, and which rules lacked data.")
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="Also what was silenced, what holds of the whole run, and which rules lacked data."
+        ),
     ] = False,
     color: Color = None,
     debug: Debug = False,

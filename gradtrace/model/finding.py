@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gradtrace.model.graph import Graph
 from gradtrace.model.site import Site
+from gradtrace.model.truths import Truth
 
 if TYPE_CHECKING:
     from gradtrace.model.manual import Manual
@@ -136,3 +137,5 @@ class Report:
     settings: str | None = None
     #: of each backward call site, where a form shows them
     graphs: tuple[Graph, ...] = ()
+    #: what must hold of each sound run, and whether it held of this one
+    truths: tuple[Truth, ...] = ()

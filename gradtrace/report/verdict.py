@@ -65,6 +65,7 @@ class Verdict:
             self._fail_on,
             self._root,
             str(self._settings.source or "") or None,
+            truths=judge.truths,
         )
 
     def _sifted(self, judge: Judge, run: RecordedRun) -> tuple[list[Finding], list[Silenced]]:

@@ -14,6 +14,7 @@ from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Unjudged
 from gradtrace.model.manual import Manual, read
 from gradtrace.model.site import Stack
+from gradtrace.model.truths import Truth
 from gradtrace.rules.base import Rule
 
 
@@ -44,12 +45,16 @@ class Judge:
                 self._hearing[kind].append(rule)
         self._findings: dict[tuple[str, str, int], Finding] = {}
         self._calls = self._steps = 0
+        #: what holds of the run as a whole, known at its end
+        self.truths: tuple[Truth, ...] = ()
         #: the ordinary backward calls and steps since the last other one, by place
         self._ordinary: set[tuple[type[Any], Stack]] = set()
 
     def see(self, event: Event) -> None:
         if isinstance(event, (Backward, Step)) and self._is_known(event):
             return
+        if isinstance(event, Truth):
+            self.truths += (event,)
         for rule in self._hearing[type(event)]:
             for finding in rule.see(event):
                 error = getattr(event, "error", None)

@@ -32,7 +32,7 @@ from gradtrace.model.events import Contribution, End, Event, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule, oldest_beyond
-from gradtrace.rules.places import expression, names_of, receiver, shared_depth
+from gradtrace.rules.places import expression, receiver, shared_depth
 from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault

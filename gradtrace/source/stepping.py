@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gradtrace.model.site import Site
 from gradtrace.source import syntax
 
 
@@ -79,3 +80,31 @@ def attribute_lines(path: str, name: str, own: bool) -> list[int]:
 
 def _names(call: ast.Call, text: str) -> bool:
     return any(isinstance(one, ast.Constant) and one.value == text for one in call.args)
+
+
+def divided_by(site: Site, root: str) -> str:
+    """What the loss of a backward call is divided by, if that is one name, attribute or number; else empty."""
+    values = [root] if root else []
+    for found in syntax.statements_around(site):
+        if found.lineno > site.line:
+            continue
+        if isinstance(found, ast.AugAssign) and ast.unparse(found.target) == root and isinstance(found.op, ast.Div):
+            values.append(f"{root} / {ast.unparse(found.value)}")
+        elif isinstance(found, ast.Assign) and ast.unparse(found.targets[0]) == root:
+            values.append(ast.unparse(found.value))
+    for value in values:
+        divisor = _divisor(value)
+        if divisor:
+            return divisor
+    return ""
+
+
+def _divisor(text: str) -> str:
+    try:
+        value = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return ""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+        plain = isinstance(value.right, (ast.Name, ast.Attribute, ast.Constant))
+        return ast.unparse(value.right) if plain else ""
+    return ""

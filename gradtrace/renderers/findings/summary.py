@@ -22,7 +22,9 @@ def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
     end = f"{run}; {how}{_unjudged(report)}"
     worst = max((finding.level for finding in report.findings), default=Level.NOTE)
     if report.exit_code == ExitCode.OK and worst is Level.NOTE:
-        return "no gradient faults", ": " + "; ".join([", ".join(found), end] if found else [end])
+        # a note on something that should hold of each run is more than advice
+        sound = not report.findings or not any(truth.broken for truth in report.truths)
+        return "no gradient faults" if sound else "no errors or warnings", ": " + "; ".join([", ".join(found), end] if found else [end])
     # also where faults of this level do not fail the check
     return found[0], "".join(f", {more}" for more in found[1:]) + f"; {end}"
 
@@ -72,6 +74,17 @@ def _ended(ended: Ended, dots: str) -> str:
 def _unjudged(report: Report) -> str:
     number = len(report.unjudged)
     return f"; {count(number, 'rule')} lacked data (-v lists them)" if number else ""
+
+
+def truths(report: Report) -> list[str]:
+    """What must hold of each sound run, one line each: `steps change parameters: 9 of 12`."""
+    lines = []
+    for one in report.truths:
+        held = one.checked - one.broken
+        names = f" (not: {', '.join(one.names)})" if one.broken and one.names else ""
+        if one.checked:
+            lines.append(f"{one.kind}: {f'all {held:,}' if not one.broken else f'{held:,} of {one.checked:,}'}{names}")
+    return lines
 
 
 def unjudged(report: Report) -> list[str]:

@@ -30,7 +30,7 @@ from gradtrace.errors import ExitCode
 from gradtrace.escapes import visible
 from gradtrace.model.finding import Finding, Level, Report
 from gradtrace.model.site import Site
-from gradtrace.renderers.findings.summary import unjudged, verdict
+from gradtrace.renderers.findings.summary import truths, unjudged, verdict
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
 from gradtrace.source import syntax, texts
@@ -141,11 +141,13 @@ class _ReportPage:
                 self._console.print(Text.assemble((bar, _FRAME), line), soft_wrap=True)
 
     def details(self, report: Report) -> None:
-        """What was silenced, and which rules lacked data."""
+        """What was silenced, what holds of the run as a whole, and which rules lacked data."""
         for one in report.silenced:
             place = f"{file(one.finding.site.path, self._root)}:{one.finding.site.line}"
             why = f": {one.reason}" if one.reason else ""
             self.paragraph("silenced", "dim", f"{one.finding.rule} at {place} by a {one.how}{why}")
+        for words in truths(report):
+            self.paragraph("checked", "dim", words)
         for words in unjudged(report):
             self.paragraph("lacked data", "dim", words)
         if report.settings:

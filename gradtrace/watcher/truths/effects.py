@@ -40,6 +40,8 @@ class _Steps:
     leading: int = 0
     trailing: int = 0
     zero: int = 0
+    #: steps that found no gradient
+    empty: int = 0
     #: steps at which all parameters were frozen
     frozen: int = 0
     parameters: int = 0
@@ -85,6 +87,7 @@ class Effects(Observer):
         steps.count += 1
         idle = _has_no_rate(optimizer)
         steps.zero += idle
+        steps.empty += all(one.grad is None for one in parameters(optimizer))
         steps.trailing = steps.trailing + 1 if idle else 0
         if idle and steps.leading == steps.count - 1:
             steps.leading += 1
@@ -104,11 +107,13 @@ class Effects(Observer):
         steps.digest = digest
 
     def at_end(self) -> None:
-        checked = broken = 0
+        checked = broken = empty = 0
         for steps in self._steps.values():
             checked += steps.count
+            empty += steps.empty
             broken += max(steps.zero, steps.lost)
             self._tell(steps)
+        self.session.emit(Truth("steps find gradients", checked, empty))
         self.session.emit(Truth("steps change parameters", checked, broken))
 
     def _tell(self, steps: _Steps) -> None:

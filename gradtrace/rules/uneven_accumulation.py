@@ -1,0 +1,95 @@
+"""The last window of an accumulation sums fewer backward calls than it is divided by.
+
+Why it matters
+    Where each loss is divided by the size of a full window, a shorter one at the end of an epoch gives a gradient that is
+    too small by the share that is missing: its samples count for less than all others.
+
+Bad
+    for epoch in range(3):
+        for i, (x, y) in enumerate(batches(7)):
+            loss = loss_fn(model(x), y) / 3
+            loss.backward()
+            if (i + 1) % 3 == 0 or i == 6:
+                optimizer.step()
+                optimizer.zero_grad()
+
+Good
+    for epoch in range(3):
+        for i, (x, y) in enumerate(batches(7)):
+            loss = loss_fn(model(x), y) / (1 if i == 6 else 3)
+            loss.backward()
+            if (i + 1) % 3 == 0 or i == 6:
+                optimizer.step()
+                optimizer.zero_grad()
+
+The finding is at the step, and a note: many accept the smaller step. It asks that the loss is divided by a constant in the
+function that calls backward.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gradtrace.model.events import End, Event, Fed
+from gradtrace.model.finding import Finding, Level, Needs
+from gradtrace.rules.base import Rule
+from gradtrace.source import stepping
+
+#: windows of the usual size, and their share of all
+_WINDOWS, _SHARE = 3, 0.6
+
+
+@dataclass(slots=True)
+class _Windows:
+    """How many backward calls the steps of one optimizer sum."""
+
+    sizes: Counter[int] = field(default_factory=Counter)
+    short: Fed | None = None
+    broken: bool = False
+
+
+class UnevenAccumulation(Rule):
+    id = "uneven-accumulation"
+    level = Level.NOTE
+    hears = (Fed, End)
+    needs = Needs(calls=4, steps=3)
+
+    def __init__(self) -> None:
+        self._of: dict[int, _Windows] = {}
+
+    def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Fed):
+            self._count(self._of.setdefault(event.key, _Windows()), event)
+        elif isinstance(event, End):
+            return [finding for one in self._of.values() for finding in self._judge(one)]
+        return []
+
+    def _count(self, of: _Windows, step: Fed) -> None:
+        of.broken |= bool(step.lost) or step.stale or bool(step.again)
+        if len({one.stack for one in step.given}) != 1:
+            return
+        size = len(step.given)
+        of.sizes[size] += step.times
+        if of.short is None or size < len(of.short.given):
+            of.short = step
+
+    def _judge(self, of: _Windows) -> list[Finding]:
+        if not of.sizes or of.short is None or of.broken:
+            return []
+        usual, times = of.sizes.most_common(1)[0]
+        size = len(of.short.given)
+        if times < _WINDOWS or times < _SHARE * of.sizes.total() or max(of.sizes) > usual or size == usual:
+            return []
+        one = of.short.given[-1]
+        divisor = stepping.divided_by(one.stack[0], one.root) if one.stack else ""
+        if not divisor:
+            return []
+        return self.finding(
+            of.short.stack,
+            f"this step sums {size} backward call{'s' * (size > 1)} where others sum {usual}, and each loss is divided by "
+            f"`{divisor}`: the samples of this window count for less",
+            "divide by the number of batches that the window really has, or leave the short window out",
+            ((one.stack, "the loss is backpropagated here"),),
+        )

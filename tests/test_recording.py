@@ -118,7 +118,7 @@ def test_every_fault_is_reported_the_same_when_the_files_are_gone(tmp_path: Path
     for found in manuals():
         (tmp_path / f"{found.rule}.py").write_text(PREAMBLE + "# 中文 é\n" + script(found.rule, found.bad))
         places.append(tmp_path / found.rule)
-    subprocess.run([sys.executable, str(DRIVER), str(tmp_path), "--record"], check=True, env=ENVIRONMENT)
+    subprocess.run([sys.executable, str(DRIVER), str(tmp_path), "--record", "--gradcheck"], check=True, env=ENVIRONMENT)
     for place in places:
         place.with_suffix(".py").unlink()
     elsewhere = tmp_path / "elsewhere"

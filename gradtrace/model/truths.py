@@ -165,8 +165,8 @@ class WrongBackward:
     forward: Stack
     #: which input, what the backward gave along some direction, and the slope along it by finite differences
     index: int
-    given: float
-    slope: float
+    given: str
+    slope: str
 
 
 @dataclass(frozen=True, slots=True)

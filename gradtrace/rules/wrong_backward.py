@@ -70,7 +70,7 @@ class WrongBackwardRule(Rule):
         return self.finding(
             (site._replace(line=returned[0], column=None),) if returned else event.backward,
             f"the backward of `{event.function}` is wrong for input {event.index}{why}; along a random direction it gives "
-            f"{event.given:.4g}, where finite differences of the forward give {event.slope:.4g}",
+            f"{event.given}, where finite differences of the forward give {event.slope}",
             f"multiply by `{ignores}`: backward returns the gradient of the loss, not the derivative of the forward"
             if ignores
             else "derive it again from the forward, and try it with torch.autograd.gradcheck in float64",

@@ -44,7 +44,7 @@ class Calls:
     def wrap(self, engine: Engine) -> Engine:
         @compiled.around
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            if self._active or out_of_reach() or self._is_elsewhere():
+            if self._active or self._session.aside or out_of_reach() or self._is_elsewhere():
                 return engine(t_outputs, *args, **kwargs)
             call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
             self._active = True

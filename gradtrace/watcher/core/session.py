@@ -61,6 +61,8 @@ class Session:
         self.sequence: Callable[[], int] = next_number
         self.remarks: list[str] = []
         self.backward_calls = 0
+        #: what runs is ours
+        self.aside = False
         #: those in other threads, which are not watched
         self.calls_elsewhere = 0
         self.steps = 0
@@ -109,16 +111,16 @@ class Session:
 
     @compiled.ours
     def in_watched_thread(self) -> bool:
-        return threading.get_ident() == self._thread
+        return threading.get_ident() == self._thread and not self.aside
 
     @contextmanager
     def unwatched(self) -> Iterator[None]:
         """While open, backward calls and steps are ours, and none of the script's."""
-        thread, self._thread = self._thread, 0
+        self.aside = True
         try:
             yield
         finally:
-            self._thread = thread
+            self.aside = False
 
     def next_call(self) -> int:
         self.backward_calls += 1

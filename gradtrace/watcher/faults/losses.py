@@ -75,6 +75,8 @@ _RESHAPING = tuple(
     for name in "unsqueeze view reshape __getitem__ unsqueeze_".split()
     if hasattr(home, name)
 )
+#: pair rows and columns only by mistake where nothing has a graph: scores are added on purpose
+_SUMS = (Tensor.add, torch.add, Tensor.div, torch.div)
 #: keep pairs without a graph as they are
 _KEEPING = (
     *(Tensor.sub, torch.sub, Tensor.add, torch.add, Tensor.mul, torch.mul, Tensor.div, torch.div),
@@ -106,6 +108,7 @@ class Losses(Observer):
             **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
             **dict.fromkeys(_COMPARING, self._compares),
             **dict.fromkeys(_KEEPING, self._keeps),
+            **dict.fromkeys(_SUMS, self._combines),
             **dict.fromkeys(_DIFFERENCES, self._combines),
             **dict.fromkeys(_RESHAPING, self._reshapes),
         }
@@ -222,6 +225,8 @@ class Losses(Observer):
             if call.after == call.before:
                 if not meant and type(call.out) is Tensor and call.out.is_floating_point():
                     self._remember_pairs(call.out, self._broadcast(call, one, other, False))
+            elif call.func in _SUMS:
+                return
             elif not meant or (call.func in _PRODUCTS and (_keeps_dim(one) or _keeps_dim(other))):
                 self._crossed(call, one, other, False)
                 self._kept |= {call.after - 1} if meant else set()

@@ -125,7 +125,7 @@ class Writes(Observer):
         stack = self.session.frames.stack(call.frame)
         for tensor in written:
             memory = saved.memory(tensor)
-            if memory:
+            if memory and not tensor.is_inference():  # which no graph can save
                 clock, no_grad = next(self._clock), not torch.is_grad_enabled()
                 hidden = self._hidden.took(tensor, call, stack)
                 self._writes.append(

@@ -79,7 +79,7 @@ class _Zero:
         self.op = ""
         self.stack: Stack = ()
         self.saturated = False
-        #: the operation limits a term of the loss: a margin, a constraint
+        #: the operation limits a term of the loss, as a margin does, or weighs the values of an attention
         self.term = False
         #: the operation is a product with zeros
         self.product = False
@@ -137,7 +137,9 @@ class FlatGradients(Observer):
         for node in flat:
             behind, _ = _reachable([node], nodes, through=True)
             for key in (wanted - open_leaves) & self._numbers(behind):
-                self._explain(self._zero[key], node, node in terms or _weighs_values(node, users))
+                normalizes = type(node).__name__ in _NORMALIZING
+                meant = _weighs_values(node, users) if normalizes else node in terms
+                self._explain(self._zero[key], node, meant)
                 wanted.discard(key)
         for node, edges in dead.items():
             below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
@@ -266,7 +268,7 @@ def _weighs_values(node: Any, users: Mapping[Any, Sequence[Any]]) -> bool:
         level = [user for below in level for user in users.get(below, ())]
         if any(type(user).__name__ in _MATMULS for user in level):
             return True
-        level = [user for user in level if type(user).__name__ in _SUMS or "Dropout" in type(user).__name__]
+        level = [user for user in level if type(user).__name__ in walk.VIEWS or "Dropout" in type(user).__name__]
     return False
 
 

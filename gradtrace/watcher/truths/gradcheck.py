@@ -91,8 +91,8 @@ class BackwardChecks(Observer):
                     function_source.defined(kind.backward),
                     function_source.defined(kind.forward),
                     index,
-                    given,
-                    slope,
+                    f"{given:.4g}",
+                    f"{slope:.4g}",
                 )
             )
 

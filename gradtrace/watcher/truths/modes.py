@@ -115,7 +115,8 @@ class Modes(Observer):
             place.state = None if training else self._state(call)
 
     def _state(self, call: TorchCall) -> _State | None:
-        module = variables(_calling(call.frame)).get("self")
+        frame = _calling(call.frame)
+        module = variables(frame).get(next(iter(frame.f_code.co_varnames), ""))  # a method's first argument
         return self._states.get(module) if isinstance(module, Module) else None
 
     def _evaluated(self, call: TorchCall, dropping: bool) -> None:

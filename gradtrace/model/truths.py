@@ -94,21 +94,6 @@ class NoEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class FrozenOptimizer:
-    """All that an optimizer holds required no grad at each of its steps, while backward calls gave gradients to others."""
-
-    optimizer: str
-    stack: Stack
-    made: Stack
-    steps: int
-    count: int
-    #: where the last of the parameters was frozen
-    frozen: Stack = ()
-    #: some of the parameters that did get gradients
-    trained: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class LeftInEvaluation:
     """Steps train dropout or batch norm in evaluation mode, though they had trained in training mode before: an evaluation
     came in between, and nothing switched back."""
@@ -218,7 +203,6 @@ RunFact: TypeAlias = (
     | NonFiniteLoss
     | NeverStepped
     | NoEffect
-    | FrozenOptimizer
     | LeftInEvaluation
     | DropoutInEvaluation
     | Schedule

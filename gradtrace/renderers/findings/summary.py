@@ -24,7 +24,9 @@ def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
     if report.exit_code == ExitCode.OK and worst is Level.NOTE:
         # a note on something that should hold of each run is more than advice
         sound = not report.findings or not any(truth.broken for truth in report.truths)
-        return "no gradient faults" if sound else "no errors or warnings", ": " + "; ".join([", ".join(found), end] if found else [end])
+        return "no gradient faults" if sound else "no errors or warnings", ": " + "; ".join(
+            [", ".join(found), end] if found else [end]
+        )
     # also where faults of this level do not fail the check
     return found[0], "".join(f", {more}" for more in found[1:]) + f"; {end}"
 

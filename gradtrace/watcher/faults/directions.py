@@ -98,7 +98,7 @@ class Directions(Observer):
         read.looks += 1
         for leaf in leaves:
             read.zero = read.zero and leaf.grad is not None and not bool(leaf.grad.any())
-            known = self.session.gradients.known(leaf)
+            known = self.session.book.known(leaf)
             read.name = known.name if known is not None else ""
 
     def at_end(self) -> None:

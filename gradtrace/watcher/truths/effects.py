@@ -3,7 +3,7 @@ are lost to rounding leave them as they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,10 @@ import torch
 from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
-from gradtrace.model.truths import FrozenOptimizer, NoEffect, Truth
-from gradtrace.watcher.core.backward import BackwardCall
-from gradtrace.watcher.core.gradients import has_values
+from gradtrace.model.truths import NoEffect, Truth
+from gradtrace.watcher.core.book import has_values
 from gradtrace.watcher.core.identity import TensorId
-from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.parameters.births import Births
@@ -42,9 +41,6 @@ class _Steps:
     zero: int = 0
     #: steps that found no gradient
     empty: int = 0
-    #: steps at which all parameters were frozen
-    frozen: int = 0
-    parameters: int = 0
     #: the values after the last step; some step is known to have changed them; and steps that did not though there was
     #: a gradient
     digest: int | None = None
@@ -60,22 +56,6 @@ class Effects(Observer):
         super().__init__(session)
         self._births = births
         self._steps: dict[TensorId, _Steps] = {}
-        self._frozen_at: Stack = ()
-        self._trained: tuple[str, ...] = ()
-
-    def functions(self) -> Mapping[Any, Handler]:
-        setter: Any = Tensor.requires_grad
-        return {setter.__set__: self._switched, Tensor.requires_grad_: self._switched}
-
-    def _switched(self, call: TorchCall) -> None:
-        on = (*call.args[1:], *call.kwargs.values(), True)[0]
-        if not on and self.session.owned(call.args[0]):
-            self._frozen_at = self.session.frames.stack(call.frame)
-
-    def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        if not self._trained and call.accumulates:
-            found = [self.session.gradients.known(leaf) for leaf in call.leaves[:_NAMES]]
-            self._trained = tuple(leaf.name for leaf in found if leaf is not None)
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         key = self.session.ids.of(optimizer)
@@ -96,8 +76,6 @@ class Effects(Observer):
 
     def _compare(self, steps: _Steps, optimizer: Optimizer, idle: bool) -> None:
         held = list(parameters(optimizer))
-        steps.parameters = len(held)
-        steps.frozen += bool(held) and not any(one.requires_grad for one in held)
         digest = _digest(held)
         if digest is None or (steps.digest is not None and digest != steps.digest):
             steps.changed = True
@@ -119,19 +97,7 @@ class Effects(Observer):
     def _tell(self, steps: _Steps) -> None:
         if steps.count < _ENOUGH:
             return
-        if steps.frozen == min(steps.count, _COMPARED) and not steps.changed and self._trained:
-            self.session.emit(
-                FrozenOptimizer(
-                    optimizer=steps.optimizer,
-                    stack=steps.stack,
-                    made=steps.made,
-                    steps=steps.count,
-                    count=steps.parameters,
-                    frozen=self._frozen_at,
-                    trained=self._trained,
-                )
-            )
-        elif steps.lost >= _ENOUGH and not steps.changed:
+        if steps.lost >= _ENOUGH and not steps.changed:
             self._tell_row(steps, "precision", "always", steps.count)
         elif steps.zero == steps.count:
             self._tell_row(steps, "rate", "always", steps.count)

@@ -155,7 +155,7 @@ class Finite(Observer):
 
     def _tell_step(self, name: str, stack: Stack, bad: list[Tensor], spoiled: bool, seen: list[_Flaw]) -> None:
         self._told_step = True
-        known = [self.session.gradients.known(one) for one in bad[:_NAMES]]
+        known = [self.session.book.known(one) for one in bad[:_NAMES]]
         names = tuple(leaf.name for leaf in known if leaf is not None)
         flaw = seen[-1] if seen else _Flaw("", ())
         self.session.emit(NonFiniteStep(name, stack, names, len(bad), spoiled, flaw.op, flaw.stack, self._written))

@@ -102,7 +102,7 @@ class IdleOptimizers(Observer):
         waiting.places[call.stack, call.root] += 1
         if waiting.calls not in LOOKS:
             return
-        known = [self.session.gradients.known(leaf) for leaf in leaves[:_NAMES]]
+        known = [self.session.book.known(leaf) for leaf in leaves[:_NAMES]]
         waiting.names = tuple(leaf.name for leaf in known if leaf is not None)
         waiting.count = max(waiting.count, len(leaves))
         first = leaves[0]
@@ -114,8 +114,8 @@ class IdleOptimizers(Observer):
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if any(one.passing for one in self._waiting.values()):
-            known = [self.session.gradients.known(parameter) for parameter in parameters(optimizer)]
-            used = {one.call for leaf in known if leaf is not None for one in leaf.contributions}
+            known = [self.session.book.known(parameter) for parameter in parameters(optimizer)]
+            used = {share.call.number for leaf in known if leaf is not None for share in leaf.shares}
             for waiting in self._waiting.values():
                 waiting.by_the_way += len(waiting.passing & used)
                 waiting.passing.clear()

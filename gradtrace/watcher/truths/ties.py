@@ -124,7 +124,7 @@ class Ties(Observer):
             return
         if all(part.grad is not None and part.requires_grad and self.session.owned(part) for part in (mine, theirs)):
             tie.told = True
-            known = [self.session.gradients.known(part) for part in (mine, theirs)]
+            known = [self.session.book.known(part) for part in (mine, theirs)]
             names = tuple(leaf.name for leaf in known if leaf is not None)
             self.session.emit(BrokenTie(names, tie.tied, tie.parted, tie.on_purpose))
 
@@ -137,7 +137,7 @@ class Ties(Observer):
                 twice[number] = one
             seen.add(number)
         if twice:
-            known = [self.session.gradients.known(one) for one in list(twice.values())[:_NAMES]]
+            known = [self.session.book.known(one) for one in list(twice.values())[:_NAMES]]
             names = tuple(leaf.name for leaf in known if leaf is not None)
             made = self._births.optimizer(self.session.ids.of(optimizer))
             self.session.emit(

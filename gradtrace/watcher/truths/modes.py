@@ -102,7 +102,8 @@ class Modes(Observer):
         if on:
             self._back = stack
         for one in module.modules():
-            self._states[one] = _State(on, stack)
+            if type(one).__hash__ is not None:  # a class with an __eq__ of its own has none
+                self._states[one] = _State(on, stack)
 
     def _ran(self, call: TorchCall) -> None:
         at, default = _MODAL[call.func]
@@ -117,7 +118,8 @@ class Modes(Observer):
     def _state(self, call: TorchCall) -> _State | None:
         frame = _calling(call.frame)
         module = variables(frame).get(next(iter(frame.f_code.co_varnames), ""))  # a method's first argument
-        return self._states.get(module) if isinstance(module, Module) else None
+        hashable = isinstance(module, Module) and type(module).__hash__ is not None
+        return self._states.get(module) if hashable else None
 
     def _evaluated(self, call: TorchCall, dropping: bool) -> None:
         """Something ran without gradients; `dropping` is dropout that is active."""
@@ -131,8 +133,8 @@ class Modes(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if not call.accumulates:
             return
-        evaluating = [place for place in self._places.values() if place.state is not None]
-        numbers = call.numbers() if evaluating else set()
+        left = any(place.trained and place.state and place.state.evaluated for place in self._places.values())
+        numbers = call.numbers() if left else set()
         for stack, place in self._places.items():
             state = place.state
             if state is None:

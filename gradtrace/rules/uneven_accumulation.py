@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gradtrace.model.events import End, Event, Stepped
+from gradtrace.model.events import End, Event, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.source import stepping
@@ -46,27 +46,27 @@ class _Windows:
     """How many backward calls the steps of one optimizer sum."""
 
     sizes: Counter[int] = field(default_factory=Counter)
-    short: Stepped | None = None
+    short: OptimizerStep | None = None
     broken: bool = False
 
 
 class UnevenAccumulation(Rule):
     id = "uneven-accumulation"
     level = Level.NOTE
-    hears = (Stepped, End)
+    hears = (OptimizerStep, End)
     needs = Needs(calls=4, steps=3)
 
     def __init__(self) -> None:
         self._of: dict[int, _Windows] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if isinstance(event, Stepped):
+        if isinstance(event, OptimizerStep):
             self._count(self._of.setdefault(event.key, _Windows()), event)
         elif isinstance(event, End):
             return [finding for one in self._of.values() for finding in self._judge(one)]
         return []
 
-    def _count(self, of: _Windows, step: Stepped) -> None:
+    def _count(self, of: _Windows, step: OptimizerStep) -> None:
         of.broken |= bool(step.lost) or step.stale or bool(step.again)
         if len({one.stack for one in step.given}) != 1:
             return

@@ -118,8 +118,9 @@ class Modes(Observer):
     def _state(self, call: TorchCall) -> _State | None:
         frame = _calling(call.frame)
         module = variables(frame).get(next(iter(frame.f_code.co_varnames), ""))  # a method's first argument
-        hashable = isinstance(module, Module) and type(module).__hash__ is not None
-        return self._states.get(module) if hashable else None
+        if not isinstance(module, Module) or type(module).__hash__ is None:
+            return None
+        return self._states.get(module)
 
     def _evaluated(self, call: TorchCall, dropping: bool) -> None:
         """Something ran without gradients; `dropping` is dropout that is active."""

@@ -401,7 +401,7 @@ class TestUse:
     @pytest.mark.parametrize(
         ("source", "arguments", "told"),
         [
-            ("", "--lr 3 --steps=2", "--steps stands after train.py, which gets it"),
+            ("", "--lr 3 --steps=2", "--steps comes after train.py, which gets it"),
             ("# parser.add_argument('--steps')", "--steps 2", ""),
             ("", "-o x -- steps", ""),
         ],

@@ -483,11 +483,11 @@ def fix(
     timeout: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Give up on an edit after so many seconds of its run.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Runs at once.")] = 2,
+    jobs: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Runs at once.")] = 2,
     write: Annotated[
         bool, typer.Option("--write", help="Change the files: put the edits that hold into them.")
     ] = False,
-    format: Annotated[str | None, typer.Option(help="text or json [default: text].")] = None,
+    format: Annotated[str | None, typer.Option(metavar="FORMAT", help="text or json [default: text].")] = None,
     output: Output = None,
     color: Color = None,
     debug: Debug = False,

@@ -632,7 +632,9 @@ class TestFaultOfOurs:
         assert done.err.count("LookupError: broken") == len(debug)
         assert done.status == 0
 
-    @pytest.mark.parametrize("piece", ["watch.Watch.__enter__", "renderers.text.render", "rules.Judge.explains"])
+    @pytest.mark.parametrize(
+        "piece", ["watcher.watch.Watch.__enter__", "renderers.findings.text.render", "rules.Judge.explains"]
+    )
     @pytest.mark.parametrize("debug", [(), ("--debug",)])
     def test_outside_of_the_run_is_a_line_and_code_2(
         self, piece: str, debug: Sequence[str], gradtrace: Runner, monkeypatch: pytest.MonkeyPatch
@@ -896,7 +898,7 @@ def test_nothing_of_a_saved_graph_reaches_the_terminal_raw(gradtrace: Runner) ->
     assert done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["check", "show", "dot", "diff", "follow", "why", "rules"])
+@pytest.mark.parametrize("command", ["check", "show", "dot", "diff", "fix", "follow", "why", "rules"])
 def test_help_names_plain_kinds_of_values(command: str, gradtrace: Runner) -> None:
     done = gradtrace.here(command, "--help")
     assert "Options:" in done.out

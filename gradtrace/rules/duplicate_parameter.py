@@ -19,7 +19,7 @@ Good
         optimizer.step()
 
 The finding is where the optimizer is made, or at the second of the two steps. Optimizers that take turns on a parameter, each
-with gradients of its own, are not reported.
+with gradients of its own, are not reported; nor are two that hold the same parameters throughout.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class DuplicateParameter(Rule):
     hears = (HeldTwice, Step)
 
     def __init__(self) -> None:
-        #: the optimizer that stepped last at each place: class and key
-        self._at: dict[Stack, tuple[str, int]] = {}
+        #: the optimizer that stepped last at each place: class, key and how many parameters it moved
+        self._at: dict[Stack, tuple[str, int, int]] = {}
         self._shared: Counter[tuple[int, int]] = Counter()
 
     def see(self, event: Event) -> Iterable[Finding]:
@@ -57,7 +57,7 @@ class DuplicateParameter(Rule):
             )
         if isinstance(event, Step) and event.optimizer:
             found = [use for use in event.uses if self._is_second(event, use)]
-            self._at[event.stack] = event.optimizer, event.key
+            self._at[event.stack] = event.optimizer, event.key, _moved(event)
             return self._both(event, found[0]) if found else []
         return []
 
@@ -66,11 +66,13 @@ class DuplicateParameter(Rule):
         first = self._at.get(use.used_stack)
         if first is None or first[1] == step.key or not use.used or use.used < len(use.contributions):
             return False
+        if use.count == first[2] == _moved(step):
+            return False  # two that share all they hold do so on purpose
         # one optimizer that wraps another steps around it
         return use.used_stack[-len(step.stack) :] != step.stack
 
     def _both(self, step: Step, use: Use) -> list[Finding]:
-        first, key = self._at[use.used_stack]
+        first, key, _ = self._at[use.used_stack]
         self._shared[key, step.key] += 1
         if self._shared[key, step.key] != _ENOUGH:
             return []
@@ -84,3 +86,8 @@ class DuplicateParameter(Rule):
                 (use.contributions[-1].stack, "the gradient is from here"),
             ),
         )
+
+
+def _moved(step: Step) -> int:
+    """How many parameters a step moved."""
+    return sum(use.count for use in step.uses)

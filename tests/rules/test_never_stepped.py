@@ -149,8 +149,11 @@ finally:
     "fused steps in hooks": NET
     + """
 opts = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}
+def move(p):
+    opts[p].step()
+    opts[p].zero_grad()
 for p in model.parameters():
-    p.register_post_accumulate_grad_hook(lambda p: opts[p].step())
+    p.register_post_accumulate_grad_hook(move)
 for x, y in data:
     F.mse_loss(model(x), y).backward()
 """,

@@ -21,7 +21,8 @@ from gradtrace.host.streams import announce
 
 _CHECK_CODES = """
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 usage, or an internal error; 3 the script failed for another
-reason, which no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen.
+reason, which no finding explains; 4 nothing to check: no backward() or autograd.grad() call was seen, or an internal
+error kept gradtrace from checking the whole run.
 """
 _GRAPH_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed; 4 no graph was seen."
 _STORY_CODES = "Exit codes: 0 shown; 2 usage, or an internal error; 3 the script failed, and the story shows where."

@@ -4,6 +4,7 @@
     ├── UsageError          an option or argument that cannot be meant
     ├── ScriptError         the script cannot be started: missing, unreadable, not Python
     ├── DocumentError       a file that was named cannot be used: saved graph, settings, baseline, recording
+    ├── TorchError          a torch that gradtrace does not support
     └── OutputError         the result cannot be written or drawn: no `dot` program, unwritable file
 
 The message is one line for the user: what happened, where, what to do.
@@ -49,6 +50,10 @@ class ScriptError(GradtraceError):
 class DocumentError(GradtraceError):
     """A file that gradtrace was given cannot be used (a saved graph, settings, a baseline, a recording): missing, broken
     or of a newer gradtrace."""
+
+
+class TorchError(GradtraceError):
+    """The torch that is installed is too old, or too new, for gradtrace."""
 
 
 class OutputError(GradtraceError):

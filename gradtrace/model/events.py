@@ -757,6 +757,18 @@ class End:
     held: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """From here on something is not watched: rules that need it do not judge."""
+
+    #: names of kinds of events, or of what `Needs.abilities` names; empty where nothing is watched any more
+    what: tuple[str, ...]
+    #: "needs saved tensor values (torch >= 2.13)"
+    why: str
+    #: because of an internal error
+    failed: bool = False
+
+
 Event: TypeAlias = (
     GradMissed
     | GradMissing
@@ -789,4 +801,5 @@ Event: TypeAlias = (
     | Clipped
     | Collected
     | RunFact
+    | Unseen
 )

@@ -79,12 +79,17 @@ class Ended:
     exception: str | None = None
 
 
+#: an ability of torch: it lets others see the values of the tensors that operations saved
+SAVED_VALUES = "saved tensor values"
+
+
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """How many backward calls and steps a run must have for a rule to judge."""
+    """What a run must have for a rule to judge: so many backward calls and steps, and a torch with these abilities."""
 
     calls: int = 1
     steps: int = 0
+    abilities: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = [(self.calls, "backward call"), (self.steps, "optimizer step")]
@@ -139,3 +144,5 @@ class Report:
     graphs: tuple[Graph, ...] = ()
     #: what must hold of each sound run, and whether it held of this one
     truths: tuple[Truth, ...] = ()
+    #: an internal error kept rules from judging
+    incomplete: bool = False

@@ -58,7 +58,7 @@ class Verdict:
             calls,
             steps,
             _exit_code(judge, findings, run.ended, calls, self._fail_on),
-            run.remarks,
+            run.remarks + judge.remarks,
             tuple(silenced),
             judge.unjudged,
             tuple(manual for manual in self._manuals if manual.rule in judge.judged),
@@ -66,6 +66,7 @@ class Verdict:
             self._root,
             str(self._settings.source or "") or None,
             truths=judge.truths,
+            incomplete=judge.failed,
         )
 
     def _sifted(self, judge: Judge, run: RecordedRun) -> tuple[list[Finding], list[Silenced]]:
@@ -95,4 +96,5 @@ def _exit_code(judge: Judge, findings: Sequence[Finding], ended: Ended, calls: i
         return ExitCode.SCRIPT_FAILED
     if failing:
         return ExitCode.FINDINGS
-    return ExitCode.OK if calls else ExitCode.NOTHING_TO_CHECK
+    # silence is no health where not all was seen
+    return ExitCode.OK if calls and not judge.failed else ExitCode.NOTHING_TO_CHECK

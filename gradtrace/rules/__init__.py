@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gradtrace.model.events import Backward, Event, Step
+from gradtrace.model.events import Backward, Event, Step, Unseen
 from gradtrace.model.finding import Finding, Level, Unjudged
 from gradtrace.model.manual import Manual, read
 from gradtrace.model.site import Stack
@@ -47,19 +48,53 @@ class Judge:
         self._calls = self._steps = 0
         #: what holds of the run as a whole, known at its end
         self.truths: tuple[Truth, ...] = ()
+        #: what could not be seen for rules, and why
+        self._unseen: dict[str, str] = {}
+        #: what rules themselves failed by
+        self._errors: dict[str, str] = {}
+        #: an internal error kept rules from judging
+        self.failed = False
         #: the ordinary backward calls and steps since the last other one, by place
         self._ordinary: set[tuple[type[Any], Stack]] = set()
 
     def see(self, event: Event) -> None:
+        if isinstance(event, Unseen):
+            self._miss(event)
+            return
         if isinstance(event, (Backward, Step)) and self._is_known(event):
             return
         if isinstance(event, Truth):
             self.truths += (event,)
         for rule in self._hearing[type(event)]:
-            for finding in rule.see(event):
-                error = getattr(event, "error", None)
+            try:
+                found = list(rule.see(event))
+            except Exception as error:  # noqa: BLE001 - a rule that fails must not keep the others from judging
+                self._fail(rule, error)
+                continue
+            for finding in found:
+                explained = getattr(event, "error", None)
                 about = getattr(event, "names", ()) or getattr(event, "leaves", ())
-                self._add(replace(finding, level=self._level(rule, finding), error=error, about=tuple(about)))
+                self._add(replace(finding, level=self._level(rule, finding), error=explained, about=tuple(about)))
+
+    def _miss(self, event: Unseen) -> None:
+        """Rules that need what is not seen any more keep what they found, and judge no further."""
+        self.failed = self.failed or event.failed
+        for rule in self._rules:
+            kinds = {kind.__name__ for kind in rule.hears}
+            if not event.what or not kinds.union(rule.needs.abilities).isdisjoint(event.what):
+                self._silence(rule, event.why)
+
+    def _fail(self, rule: Rule, error: Exception) -> None:
+        self.failed = True
+        self._silence(rule, "an internal error stopped the rule")
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        self._errors[rule.id] = f"internal error in the rule {rule.id} ({text}, at {where.name}:{where.lineno})"
+
+    def _silence(self, rule: Rule, why: str) -> None:
+        self._unseen.setdefault(rule.id, why)
+        for kind, rules in self._hearing.items():
+            self._hearing[kind] = [one for one in rules if one is not rule]
 
     def _is_known(self, event: Backward | Step) -> bool:
         """Counts it; whether rules have just heard of one that tells as much."""
@@ -109,16 +144,23 @@ class Judge:
                 self._findings[key] = replace(finding, message=f"{finding.message} (on {where})")
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What rules failed by."""
+        return tuple(self._errors.values())
+
+    @property
     def judged(self) -> frozenset[str]:
         """The rules that have their say."""
         return frozenset(rule.id for rule in self._rules)
 
     @property
     def unjudged(self) -> tuple[Unjudged, ...]:
-        """The rules for which there was too little to see, and that found nothing."""
-        whys = {rule.id: rule.needs.unmet(self._calls, self._steps) for rule in self._rules}
+        """The rules that saw too little and found nothing, and those from which something was kept."""
+        whys = {rule.id: rule.needs.unmet(self._calls, self._steps) for rule in self._rules} | self._unseen
         found = {name for name, *_ in self._findings}
-        return tuple(Unjudged(rule, why) for rule, why in whys.items() if why and rule not in found)
+        return tuple(
+            Unjudged(rule, why) for rule, why in whys.items() if why and (rule not in found or rule in self._unseen)
+        )
 
     @property
     def findings(self) -> tuple[Finding, ...]:

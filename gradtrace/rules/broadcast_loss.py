@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Broadcast, Event
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.rules.base import Rule
 
 
@@ -28,6 +28,7 @@ class BroadcastLoss(Rule):
     id = "broadcast-loss"
     level = Level.WARNING
     hears = (Broadcast,)
+    needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Broadcast):

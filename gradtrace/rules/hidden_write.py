@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, Overwritten
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.writes import operation, request, what_was_saved, writing
 from gradtrace.source.buffers import Buffer, shared_buffer
@@ -36,6 +36,7 @@ class HiddenWrite(Rule):
     id = "hidden-write"
     level = Level.ERROR
     hears = (Overwritten,)
+    needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Overwritten) or event.error is not None:

@@ -25,7 +25,7 @@ import ast
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, Overwritten
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import Carried, carrier
@@ -47,6 +47,7 @@ class InplaceSaved(Rule):
     id = "inplace-saved"
     level = Level.ERROR
     hears = (Overwritten,)
+    needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Overwritten) or event.error is None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, MixedBatch
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.rules.base import Rule
 
 
@@ -33,6 +33,7 @@ class MixedBatchRule(Rule):
     id = "mixed-batch"
     level = Level.WARNING
     hears = (MixedBatch,)
+    needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, MixedBatch):

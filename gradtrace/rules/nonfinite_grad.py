@@ -25,7 +25,7 @@ import re
 from collections.abc import Iterable
 
 from gradtrace.model.events import End, Event, NonFinite
-from gradtrace.model.finding import Finding, Level
+from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression, names_of
@@ -106,6 +106,7 @@ class NonFiniteGrad(Rule):
     id = "nonfinite-grad"
     level = Level.ERROR
     hears = (NonFinite, NonFiniteStep, NonFiniteLoss, End)
+    needs = Needs(abilities=(SAVED_VALUES,))
 
     def __init__(self) -> None:
         #: a finding names the cause; else what is known alone

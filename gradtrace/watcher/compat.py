@@ -17,6 +17,20 @@ from typing import Any, NamedTuple
 import torch
 import torch.autograd.graph
 
+from gradtrace.errors import TorchError
+from gradtrace.model.finding import SAVED_VALUES
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """(2, 13) for 2.13.0+cpu and for 2.13.0a0."""
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+VERSION = _release(str(torch.__version__))
+#: the releases of torch with which the tests pass: see "Tested versions" in README.md
+OLDEST, NEWEST = (2, 6), (2, 15)
+_SUPPORTED = "torch {}.{} to {}.{}".format(*OLDEST, *NEWEST)
+
 
 class Piece(NamedTuple):
     """A private name, what has it, what gradtrace does without it, and what it then cannot do ("" where all works)."""
@@ -29,6 +43,7 @@ class Piece(NamedTuple):
 
 #: without these gradtrace does not start
 CORE = "cannot watch at all"
+_UNPACKED = "saved tensors are unpacked; not any more once the script uses saved_tensors_hooks, or a checkpoint"
 PIECES = (
     Piece("torch._C._len_torch_function_stack", "torch >= 2.0", "none", CORE),
     Piece("torch._C._get_function_stack_at", "torch >= 2.0", "none", CORE),
@@ -47,8 +62,8 @@ PIECES = (
     Piece("Node._raw_saved_*", "all", "none", CORE),
     Piece("Node._saved_*", "all", "the attribute counts as missing"),
     Piece("Node._forward_cls", "all", "a custom Function looks like any operation"),
-    Piece("SavedTensor.data", "torch >= 2.13", "saved tensors are not read", "saved tensor values"),
-    Piece("SavedTensor.unpack_hook", "torch >= 2.13", "saved tensors are not read", "saved tensor values"),
+    Piece("SavedTensor.data", "torch >= 2.13", _UNPACKED, SAVED_VALUES),
+    Piece("SavedTensor.unpack_hook", "torch >= 2.13", _UNPACKED, SAVED_VALUES),
     Piece("torch._C._set_grad_enabled", "all", "none", CORE),
     Piece("torch._C._get_tracing_state", "all", "nothing counts as traced by torch.jit"),
     Piece("torch._C._nn", "all", "its functions are not known as ones that write in place"),
@@ -107,7 +122,10 @@ node_number: Callable[[Any], int] = operator.methodcaller("_sequence_nr")
 #: of each output of a node its shape, dtype and device
 output_metadata: Callable[[Any], Any] = operator.attrgetter("_input_metadata")
 
-_RAW, _SAVED, _PREFIX = "_raw_saved_", "_saved_", "_raw"
+_RAW, _SAVED = "_raw_saved_", "_saved_"
+_SavedTensor = _find("torch._C._autograd.SavedTensor")
+#: a saved tensor says whether a hook of the script's lies before it, and shows itself without running that
+SHOWS_SAVED = hasattr(_SavedTensor, "data") and hasattr(_SavedTensor, "unpack_hook")
 
 
 def saved_tensor_names(kind: type) -> tuple[str, ...]:
@@ -189,14 +207,30 @@ SHOW_WARNING = "_showwarnmsg"
 show_warning: Callable[[Any], None] | None = getattr(warnings, SHOW_WARNING, None)
 
 
+def require_support() -> None:
+    """Raises `TorchError` where gradtrace cannot work with this torch."""
+    if VERSION < OLDEST:
+        raise TorchError(f"this is torch {torch.__version__}, and gradtrace needs {_SUPPORTED}; install a newer torch")
+    lacking = ", ".join(piece.name for piece in missing() if piece.lost is CORE)
+    if lacking:
+        raise TorchError(
+            f"this is torch {torch.__version__}, which has no {lacking}; gradtrace needs {_SUPPORTED}: "
+            "install one of these, or a newer gradtrace"
+        )
+
+
+def remarks() -> Iterator[str]:
+    """What the reader must know of this torch."""
+    if VERSION > NEWEST:
+        yield f"torch {torch.__version__} is newer than any that gradtrace was tested with ({_SUPPORTED})"
+
+
 def missing(pieces: Iterable[Piece] = PIECES) -> Iterator[Piece]:
     """The pieces that this torch or Python lacks, as far as that shows before anything ran."""
-    node = torch.empty(0, requires_grad=True).expand(0).grad_fn
-    saved = torch.empty(0, requires_grad=True).exp().grad_fn
-    raw = getattr(saved, _RAW + "result", None)
+    node = torch.empty(0, requires_grad=True).exp().grad_fn
     homes = {
-        "Node": {one for each in (node, saved) for one in dir(each)} | {f"{_RAW}*", f"{_SAVED}*", "_forward_cls"},
-        "SavedTensor": set(dir(raw)),
+        "Node": {*dir(node), f"{_RAW}*", f"{_SAVED}*", "_forward_cls"},
+        "SavedTensor": set(dir(_SavedTensor)),
         "warnings": set(dir(warnings)),
     }
     for piece in pieces:

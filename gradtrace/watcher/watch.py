@@ -10,21 +10,23 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from gradtrace.model.events import End, Event
+from gradtrace.model.events import End, Event, Unseen
+from gradtrace.model.finding import SAVED_VALUES
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import Life
-from gradtrace.watcher import truths
+from gradtrace.watcher import compat, truths
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
-from gradtrace.watcher.core import anomaly, compiled, warning_sites, zero_grad
+from gradtrace.watcher.core import anomaly, compiled, saved_hooks, warning_sites, zero_grad
 from gradtrace.watcher.core.backward import Calls
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.mode import Mode
 from gradtrace.watcher.core.observer import Observer, overriding
+from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps
 from gradtrace.watcher.faults.constants import Constants
@@ -56,7 +58,10 @@ from gradtrace.watcher.pictures.snapshot import Snapshots
 if TYPE_CHECKING:
     from gradtrace.watcher.story.teller import Storyteller
 
+T = TypeVar("T")
 TORCH_VERSION = str(torch.__version__)
+
+_NO_SAVED_VALUES = Unseen((SAVED_VALUES,), f"needs {SAVED_VALUES} (torch >= 2.13)")
 
 _watching: list[Watch] = []
 
@@ -100,6 +105,7 @@ class Watch:
         self._steps = Steps(session, stop_after)
         self.snapshots = snapshots
         self._observers: list[Observer] = [cuts]
+        session.failures.observers = self._observers
         if snapshots is not None:
             snapshots.attach(session, cuts)
             self._observers.append(snapshots)
@@ -114,6 +120,8 @@ class Watch:
             self._observers.append(story)
         self._steps.told_after = overriding(self._observers, "after_step")
         self._steps.told_unseen = overriding(self._observers, "after_unseen_step")
+        self._steps.told_group = overriding(self._observers, "after_group")
+        self._steps.told_refused = overriding(self._observers, "group_refused")
         self._calls = Calls(session, self._steps, cuts, self._observers)
         self._open = ExitStack()
         #: what is hidden from torch.compile
@@ -130,9 +138,10 @@ class Watch:
             opened.enter_context(_engine(self._calls))
             opened.enter_context(self._steps.watched())
             for observer in self._observers:
-                opened.enter_context(observer.watched())
-            opened.enter_context(warning_sites.placed())
-            opened.enter_context(anomaly.placed())
+                opened.enter_context(_contained(session, observer))
+            opened.enter_context(saved_hooks.noticed(lambda: session.emit(_NO_SAVED_VALUES)))
+            opened.enter_context(warning_sites.placed(self._failed))
+            opened.enter_context(anomaly.placed(self._failed))
             self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
             self._shy = self._exposed()
             opened.callback(lambda: self._shy.close())
@@ -155,16 +164,27 @@ class Watch:
             return lambda: None
         self._hidden = True
         versions = self._session.guarded(self._steps.versions) or {}
-        self._shy.close()
+        self._attempt(self._shy.close)
         self._mode.stand_aside(True)
 
         def appear() -> None:
             self._hidden = False
             self._mode.stand_aside(False)
-            self._shy = self._exposed()
+            self._shy = self._attempt(self._exposed) or ExitStack()
             self._session.guarded(self._steps.unseen, versions)
 
         return appear
+
+    def _failed(self, error: Exception) -> None:
+        self._session.fail(error, self)
+
+    def _attempt(self, work: Callable[[], T]) -> T | None:
+        """As `guarded`, for what changes the stack of modes, and for what must be done even where watching has failed."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            self._session.fail(error, self)
+            return None
 
     def __exit__(self, *error: object) -> None:
         _watching.remove(self)
@@ -178,12 +198,13 @@ class Watch:
         self._session.abandon()
         self._mode.stand_aside(True)
         for observer in self._observers:
-            observer.abandoned()
+            self._session.guarded(observer.abandoned)
 
     def crashed(self, error: BaseException) -> None:
         """The script ends by this exception."""
+        stack = self._session.guarded(self._session.frames.raised_at, error)
         for observer in self._observers:
-            self._session.guarded(observer.crashed, error, self._session.frames.raised_at(error))
+            self._session.guarded(observer.crashed, error, stack)
 
     def _end(self) -> None:
         for observer in self._observers:
@@ -216,7 +237,7 @@ class Watch:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the reader must know about the watching itself."""
-        return tuple(self._session.remarks)
+        return (*compat.remarks(), *self._session.failures.remarks())
 
     @property
     def unseen(self) -> tuple[str, ...]:
@@ -276,14 +297,25 @@ def _for_rules(session: Session, steps: Steps, cuts: Origins, gradcheck: bool) -
 
 
 @contextmanager
-def _engine(calls: Calls) -> Iterator[None]:
-    found = [getattr(module, ENGINE) for module in ENGINE_MODULES]
-    wrapped = calls.wrap(found[0])
-    for module in ENGINE_MODULES:
-        setattr(module, ENGINE, wrapped)
+def _contained(session: Session, observer: Observer) -> Iterator[None]:
+    """While open, what an observer puts in place around the run is there. It may fail to, on entry and on leaving."""
+    opened = ExitStack()
+    try:
+        opened.enter_context(observer.watched())
+    except Exception as error:  # noqa: BLE001 - the script must run even so
+        session.fail(error, observer)
     try:
         yield
     finally:
-        for module, engine in zip(ENGINE_MODULES, found, strict=True):
-            if getattr(module, ENGINE) is wrapped:
-                setattr(module, ENGINE, engine)
+        try:
+            opened.close()
+        except Exception as error:  # noqa: BLE001 - the report must come even so
+            session.fail(error, observer)
+
+
+@contextmanager
+def _engine(calls: Calls) -> Iterator[None]:
+    with ExitStack() as opened:
+        for module in ENGINE_MODULES:
+            opened.enter_context(patched(module, ENGINE, calls.wrap))
+        yield

@@ -26,7 +26,7 @@ def render(report: Report, paper: Paper) -> str:
         "format": "gradtrace.check",
         "version": 1,
         "script": report.script,
-        "status": _STATUS[ExitCode(report.exit_code)],
+        "status": _status(report),
         "exit_code": int(report.exit_code),
         "findings": [_finding(finding, report.root) for finding in report.findings],
         "silenced": [
@@ -43,6 +43,11 @@ def render(report: Report, paper: Paper) -> str:
         "remarks": list(report.remarks),
     }
     return ascii_json(document, indent=2) + "\n"
+
+
+def _status(report: Report) -> str:
+    code = ExitCode(report.exit_code)
+    return "incomplete" if report.incomplete and code is ExitCode.NOTHING_TO_CHECK else _STATUS[code]
 
 
 def _finding(finding: Finding, root: str | None) -> dict[str, Any]:

@@ -18,6 +18,9 @@ def verdict(report: Report, dots: str = "…") -> tuple[str, str]:
     if report.exit_code == ExitCode.SCRIPT_FAILED:
         return _failed(report, ", ".join(found), run, how)
     if report.exit_code == ExitCode.NOTHING_TO_CHECK:
+        if report.incomplete:
+            so_far = ", ".join(found) or "nothing found"
+            return "an internal error", f" kept gradtrace from checking the whole run: {so_far}; {run}; {how}"
         return "nothing to check", f": no backward or autograd.grad call was seen; {how}"
     end = f"{run}; {how}{_unjudged(report)}"
     worst = max((finding.level for finding in report.findings), default=Level.NOTE)

@@ -20,7 +20,7 @@ from gradtrace.watcher.core.book import CallRecord, Leaf, state
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.reentry import reentries
-from gradtrace.watcher.core.session import Session, out_of_reach
+from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps
 from gradtrace.watcher.graph import walk
 
@@ -44,7 +44,7 @@ class Calls:
     def wrap(self, engine: Engine) -> Engine:
         @compiled.around
         def _engine_run_backward(t_outputs: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-            if self._active or self._session.aside or out_of_reach() or self._is_elsewhere():
+            if self._active or not self._session.sees_this():
                 return engine(t_outputs, *args, **kwargs)
             call = self._session.guarded(self._begin, sys._getframe(1), t_outputs, args, kwargs)
             self._active = True
@@ -63,13 +63,6 @@ class Calls:
                 del call, error
 
         return _engine_run_backward
-
-    def _is_elsewhere(self) -> bool:
-        """Whether another thread calls; counts it."""
-        if self._session.in_watched_thread():
-            return False
-        self._session.calls_elsewhere += 1
-        return True
 
     def _begin(self, frame: Any, outputs: Sequence[Any], args: Any, kwargs: Any) -> BackwardCall:
         names = ("grad_tensors", "retain_graph", "create_graph", "inputs", "allow_unreachable", "accumulate_grad")

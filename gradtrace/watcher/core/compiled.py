@@ -10,12 +10,13 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import torch
 
 from gradtrace.watcher.compat import DYNAMO, compile_callback, spare
+from gradtrace.watcher.core.patches import patched
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,36 +42,40 @@ def running() -> bool:
 @contextmanager
 def regions(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     """While open, `begin` is called before each call of a compiled function, and after it what `begin` returned."""
-    compile_ = torch.compile
-    patched: list[tuple[Any, Any]] = []
+    with ExitStack() as opened:
+        context_kinds: list[Any] = []
 
-    def patch(kind: Any) -> None:
-        init = kind.__init__
+        def watch_contexts(kind: Any) -> None:
+            context_kinds.append(kind)
+            opened.enter_context(patched(kind, "__init__", telling))
 
-        @functools.wraps(init)
-        def initialize(context: Any, *args: Any, **kwargs: Any) -> None:
-            init(context, *args, **kwargs)
-            context.enter_exit_hooks.append(begin)
+        def telling(init: Callable[..., None]) -> Callable[..., None]:
+            @functools.wraps(init)
+            def initialize(context: Any, *args: Any, **kwargs: Any) -> None:
+                init(context, *args, **kwargs)
+                hooks = getattr(context, "enter_exit_hooks", None)
+                if hooks is not None:
+                    hooks.append(begin)
 
-        kind.__init__ = initialize
-        patched.append((kind, init))
+            return initialize
 
-    @functools.wraps(compile_)
-    def compiling(*args: Any, **kwargs: Any) -> Any:
-        if not patched:
-            patch(importlib.import_module(DYNAMO).OptimizeContext)
-        return compile_(*args, **kwargs)
+        def watching(compile_: Callable[..., Any]) -> Callable[..., Any]:
+            @functools.wraps(compile_)
+            def compiling(*args: Any, **kwargs: Any) -> Any:
+                if is_open and not context_kinds:
+                    watch_contexts(importlib.import_module(DYNAMO).OptimizeContext)
+                return compile_(*args, **kwargs)
 
-    if DYNAMO in sys.modules:
-        patch(sys.modules[DYNAMO].OptimizeContext)
-    torch.compile = compiling
-    try:
-        yield
-    finally:
-        if torch.compile is compiling:
-            torch.compile = compile_
-        for kind, init in patched:
-            kind.__init__ = init
+            return compiling
+
+        if DYNAMO in sys.modules:
+            watch_contexts(sys.modules[DYNAMO].OptimizeContext)
+        is_open = True
+        opened.enter_context(patched(torch, "compile", watching))
+        try:
+            yield
+        finally:
+            is_open = False
 
 
 def remark(number: int) -> str:

@@ -20,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 import torch
 
 from gradtrace.watcher.core import compiled
+from gradtrace.watcher.core.patches import patched
 
 T = TypeVar("T")
 
@@ -75,14 +76,8 @@ class Identities:
     @contextmanager
     def watched(self) -> Iterator[None]:
         """While open, tensors that are met can be swapped."""
-        swap = torch.utils.swap_tensors
-        swapping = self._giving_up(swap)
-        torch.utils.swap_tensors = swapping
-        try:
+        with patched(torch.utils, "swap_tensors", self._giving_up):
             yield
-        finally:
-            if torch.utils.swap_tensors is swapping:
-                torch.utils.swap_tensors = swap
 
     def _giving_up(self, swap: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         @compiled.around

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType, FunctionType
 from typing import Any
@@ -18,6 +18,7 @@ from torch.overrides import TorchFunctionMode
 from gradtrace.watcher.compat import TensorBase, mode_at, mode_height, pop_mode, push_mode
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, overriding
+from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session, out_of_reach
 from gradtrace.watcher.core.steps import Steps
 
@@ -39,7 +40,7 @@ class Mode(TorchFunctionMode):
         #: height of the stack of modes that we left
         self._left_at: int | None = None
         steps.on_inside = self.stand_aside
-        self._told = _Told(observers)
+        self._told = _Told(session, observers)
 
     def __exit__(self, *error: Any) -> None:
         """Leaves the stack for good, wherever in it we are: a mode that the script entered and never left stays."""
@@ -53,39 +54,56 @@ class Mode(TorchFunctionMode):
     @contextmanager
     def overlooked(self) -> Iterator[None]:
         """While open, torch does not close its fast paths (of attention in evaluation) because of our mode alone."""
-        found = torch.overrides.has_torch_function
 
-        @compiled.around
-        def has_torch_function(args: Iterable[Any]) -> bool:
-            if torch.compiler.is_compiling() or compiled.running() or not self.on_top:
-                return found(args)
-            with self.aside():
-                return found(args)
+        def overlooking(found: Callable[[Iterable[Any]], bool]) -> Callable[[Iterable[Any]], bool]:
+            @compiled.around
+            def has_torch_function(args: Iterable[Any]) -> bool:
+                left = self.leave()
+                try:
+                    return found(args)
+                finally:
+                    if left:
+                        self.come_back()
 
-        torch.overrides.has_torch_function = has_torch_function
-        try:
+            return has_torch_function
+
+        with patched(torch.overrides, "has_torch_function", overlooking):
             yield
-        finally:
-            if torch.overrides.has_torch_function is has_torch_function:
-                torch.overrides.has_torch_function = found
 
-    @property
-    def on_top(self) -> bool:
-        """No mode of anybody else's comes before ours, and we stand not aside."""
-        height = mode_height()
-        return height > 0 and mode_at(height - 1) is self
-
-    @contextmanager
-    def aside(self) -> Iterator[None]:
-        """While open, nothing is seen. Only where the mode is on top."""
-        self.stand_aside(True)
+    @compiled.around
+    def leave(self) -> bool:
+        """Leaves the stack of modes for one call of the script's that need not be seen; whether it did: not where
+        another mode comes before ours."""
+        if self._session.over:
+            return False
         try:
-            yield
-        finally:
-            self.stand_aside(False)
+            if torch.compiler.is_compiling() or compiled.running():
+                return False
+            height = mode_height()
+            on_top = height > 0 and mode_at(height - 1) is self
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            self._session.fail(error, self)
+            return False
+        if on_top:
+            self.stand_aside(True)
+        return on_top
 
+    def come_back(self) -> None:
+        """After `leave`."""
+        self.stand_aside(False)
+
+    @compiled.ours
     def stand_aside(self, aside: bool) -> None:
         """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
+        if self._session.over:
+            return
+        try:
+            self._stand_aside(aside)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._session.fail(error, self)
+
+    @compiled.ours
+    def _stand_aside(self, aside: bool) -> None:
         height = mode_height()
         if aside:
             if height and mode_at(height - 1) is self:
@@ -98,41 +116,45 @@ class Mode(TorchFunctionMode):
     @compiled.around
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if type(func) is FunctionType and func not in _FUNCTIONS:
-            func = _original(func, sys._getframe(1).f_back)
-        if self._steps.inside or out_of_reach() or compiled.running():
-            return func(*args, **kwargs)
         session = self._session
-        before = session.sequence()
-        if before != session.trail.end:
-            # made where the mode does not reach, by a custom Function for one: the call that comes next is nearest
-            self._note(session.trail.end, before, sys._getframe(1))
+        # guarded by hand: a call more for each of the script's would be too dear
+        try:
+            if type(func) is FunctionType and func not in _FUNCTIONS:
+                func = _original(func, sys._getframe(1).f_back)
+            unseen = session.over or self._steps.inside or out_of_reach() or compiled.running()
+            before = -1 if unseen else session.sequence()
+            if before >= 0 and before != session.trail.end:
+                # made where the mode does not reach, by a custom Function for one: the call that comes next is nearest
+                session.trail.add(session.trail.end, before, session.frames.stack(sys._getframe(1)))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            session.fail(error, self)
+            before = -1
+        if before < 0:
+            return func(*args, **kwargs)
         try:
             out = func(*args, **kwargs)
         except BaseException as error:
-            call = TorchCall(sys._getframe(1), func, args, kwargs, None, before, before)
-            session.guarded(session.tell, self._told_failures, call, error)
+            session.guarded(self._failed, error, sys._getframe(1), func, args, kwargs, before)
             session.tidy(error)
             raise
-        after = session.sequence()
-        if after != before:
-            self._note(before, after, sys._getframe(1))
-            handlers = self._told.of_nodes(func)
-            if handlers or after >= session.wake_at:
+        try:
+            after = session.sequence()
+            if after != before:
+                session.trail.add(before, after, session.frames.stack(sys._getframe(1)))
+                handlers = self._told.of_nodes(func)
+                if handlers or after >= session.wake_at:
+                    call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
+                    session.guarded(self._made, handlers, call)
+            elif handlers := self._told.of(func, type(out) is torch.Tensor and not out.requires_grad):
                 call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
-                session.guarded(self._made, handlers, call)
-        elif handlers := self._told.of(func, type(out) is torch.Tensor and not out.requires_grad):
-            call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
-            session.guarded(session.tell, handlers, call)
+                session.guarded(session.tell, handlers, call)
+        except Exception as error:  # noqa: BLE001 - as above
+            session.fail(error, self)
         return out
 
-    def _note(self, start: int, end: int, frame: FrameType) -> None:
-        """Which line made these nodes."""
-        session = self._session
-        try:
-            session.trail.add(start, end, session.frames.stack(frame))
-        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
-            session.excuse(error)
+    def _failed(self, error: BaseException, frame: FrameType, func: Any, args: Any, kwargs: Any, before: int) -> None:
+        call = TorchCall(frame, func, args, kwargs, None, before, before)
+        self._session.tell(self._told_failures, call, error)
 
     def _made(self, handlers: Sequence[Handler], call: TorchCall) -> None:
         session = self._session
@@ -153,14 +175,15 @@ def _original(func: FunctionType, caller: FrameType | None) -> Any:
 class _Told:
     """Who is to be told of which calls."""
 
-    def __init__(self, observers: Sequence[Observer]) -> None:
+    def __init__(self, session: Session, observers: Sequence[Observer]) -> None:
         by_function: defaultdict[Any, list[Handler]] = defaultdict(list)
+        ask = session.guarded
         for one in observers:
-            for func, handler in one.functions().items():
+            for func, handler in (ask(one.functions) or {}).items():
                 by_function[func].append(handler)
-        self._nodes = [told for one in observers if (told := one.made_nodes())]
-        self._plain = [told for one in observers if (told := one.made_plain())]
-        self.woken = [told for one in observers if (told := one.woken())]
+        self._nodes = [told for one in observers if (told := ask(one.made_nodes))]
+        self._plain = [told for one in observers if (told := ask(one.made_plain))]
+        self.woken = [told for one in observers if (told := ask(one.woken))]
         self._of_function = dict(by_function)
         self._of_nodes = {func: [*handlers, *self._nodes] for func, handlers in by_function.items()}
         self._of_plain = {func: [*handlers, *self._plain] for func, handlers in by_function.items()}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import torch
 
@@ -40,7 +40,11 @@ Handler: TypeAlias = Callable[[TorchCall], None]
 
 
 class Observer:
-    """All methods may be left out. Everything here runs guarded: an error ends up as a remark of the report."""
+    """All methods may be left out. Everything here runs guarded: an error ends up as a remark of the report, and the
+    observer is not called again."""
+
+    #: whether rules judge by what it reports
+    serves_rules: ClassVar[bool] = True
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -76,6 +80,14 @@ class Observer:
 
     def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
         """`zero_grad()` has set the gradients of these to None; what it did to each did not pass through the mode."""
+
+    def after_group(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
+        """An optimizer was given a further group of parameters, by its constructor for one."""
+
+    def group_refused(
+        self, optimizer: torch.optim.Optimizer, group: dict[str, Any], error: ValueError, frame: FrameType
+    ) -> None:
+        """An optimizer refused a group of parameters."""
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
         """An optimizer made a step."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import threading
-import traceback
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -28,6 +27,7 @@ from gradtrace.watcher.compat import (
 )
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.book import Book, Leaf
+from gradtrace.watcher.core.failures import Failures
 from gradtrace.watcher.core.identity import Identities, TensorId
 from gradtrace.watcher.core.trail import Trail
 from gradtrace.watcher.graph.walk import Mark
@@ -51,7 +51,7 @@ class Session:
     """One watch over one run. Events go to `listener`."""
 
     def __init__(self, listener: Callable[[Event], None], frames: Frames, debug: bool = False) -> None:
-        self.emit = listener
+        self._listener = listener
         self.frames = frames
         #: graphs made by create_graph calls: call number and the range of node numbers
         self.created: deque[tuple[int, int, int]] = deque(maxlen=_RECENT)
@@ -59,15 +59,16 @@ class Session:
         self.ids = Identities()
         self.book = Book(self.ids, self.owned_by)
         self.sequence: Callable[[], int] = next_number
-        self.remarks: list[str] = []
         self.backward_calls = 0
         #: what runs is ours
         self.aside = False
         #: those in other threads, which are not watched
         self.calls_elsewhere = 0
         self.steps = 0
-        self._debug = debug
-        self._thread = threading.get_ident()
+        self.failures = Failures(debug)
+        #: an internal error ended all watching
+        self.over = False
+        self._thread = self._first_thread = threading.get_ident()
         self._owners = self.ids.table(dict[TensorId, set[TensorId]]())
         #: marks of the retaining calls, which live as long as a node of their graphs
         self._retaining: deque[weakref.ref[Mark]] = deque(maxlen=_RECENT)
@@ -90,7 +91,7 @@ class Session:
 
     def begin(self) -> None:
         """From here on this thread's nodes are ours to follow."""
-        self._thread = threading.get_ident()
+        self._thread = self._first_thread = threading.get_ident()
         self.trail.end = self.phase = self.sequence()
 
     def is_created(self, number: int) -> bool:
@@ -107,7 +108,7 @@ class Session:
 
     def abandon(self) -> None:
         """Nothing is watched any more."""
-        self._thread = 0
+        self._thread = self._first_thread = 0
 
     @compiled.ours
     def in_watched_thread(self) -> bool:
@@ -122,6 +123,29 @@ class Session:
         finally:
             self.aside = False
 
+    @property
+    def watching(self) -> bool:
+        """Whether anything is watched, in whatever thread."""
+        return self._thread != 0
+
+    def in_first_thread(self) -> bool:
+        """Whether this is the thread that was watched from the beginning, even if watching has ended."""
+        return threading.get_ident() == self._first_thread
+
+    @compiled.around
+    def sees_this(self) -> bool:
+        """Whether a backward call that begins now is to be watched: not on what only stands for tensors, nor in another
+        thread, where it is counted."""
+        try:
+            if self.aside or out_of_reach():
+                return False
+            watched = self.in_watched_thread()
+            self.calls_elsewhere += not watched and not self.over
+            return watched
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            self.fail(error, self)
+            return False
+
     def next_call(self) -> int:
         self.backward_calls += 1
         return self.backward_calls
@@ -130,6 +154,8 @@ class Session:
     def guarded(self, work: Callable[..., T], *args: Any) -> T | None:
         """Does a piece of watching, unseen by modes and tensors of the user's; an error of ours must never reach the
         user's run."""
+        if self.failures.found and self.failures.has_stopped(work):
+            return None
         try:
             with DisableTorchFunction():
                 if not dispatch_height():
@@ -137,35 +163,50 @@ class Session:
                 with DisableTorchDispatch():
                     return work(*args)
         except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
-            self.excuse(error)
+            self.fail(error, work)
             return None
 
     def tell(self, told: Iterable[Callable[..., None]], *args: Any) -> None:
         """Tells several, within `guarded`: an error of one does not keep the others from hearing."""
+        failures = self.failures
         for one in told:
+            if failures.found and failures.has_stopped(one):
+                continue
             try:
                 one(*args)
-            except Exception as error:  # noqa: BLE001, PERF203 - as above
-                self.excuse(error)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.fail(error, one)
 
-    def excuse(self, error: Exception) -> None:
-        """Makes a remark of an error of ours."""
-        if self.remarks or (isinstance(error, RecursionError) and recursion.is_exhausted()):
+    def emit(self, event: Event) -> None:
+        """Hands the listener what happened."""
+        if self.failures.over:
             return
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
-        self.remarks.append(
-            f"gradtrace itself failed while watching ({text}, at {where.name}:{where.lineno}): "
-            "what follows may be incomplete; run with --debug for the traceback"
-        )
-        if self._debug:
-            traceback.print_exception(error)
+        try:
+            self._listener(event)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.fail(error, self._listener)
+
+    def fail(self, error: Exception, work: object) -> None:
+        """An internal error: whatever `work`, a callable or an observer, belongs to stops, and rules hear of it.
+
+        Where the script itself has used up the stack the error is not ours.
+        """
+        if isinstance(error, RecursionError) and recursion.is_exhausted():
+            return
+        unseen = self.failures.add(error, work)
+        if self.failures.over:
+            self.over = True
+            self._thread = 0
+        if unseen is not None:
+            with suppress(Exception):  # it may be the listener that failed
+                self._listener(unseen)
 
     @compiled.ours
     def tidy(self, error: BaseException) -> None:
         """Takes our frames out of the traceback that the user's own `except` would see."""
-        # not by assignment, which a frozen dataclass that is an exception forbids
-        BaseException.with_traceback(error, without_our_frames(error.__traceback__))
+        with suppress(Exception):
+            # not by assignment, which a frozen dataclass that is an exception forbids
+            BaseException.with_traceback(error, without_our_frames(error.__traceback__))
 
     def beyond(self, more: int) -> int:
         """The number of the node that makes this stretch longer than usual, by half and some `more` nodes."""

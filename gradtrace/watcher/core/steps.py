@@ -19,6 +19,7 @@ from gradtrace.model.events import Cut, Step
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.book import has_values
 from gradtrace.watcher.core.identity import TensorId
+from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
 
 Tensor = torch.Tensor
@@ -36,6 +37,8 @@ class Steps:
         self._session = session
         self.told_after: Sequence[Callable[..., None]] = ()
         self.told_unseen: Sequence[Callable[..., None]] = ()
+        self.told_group: Sequence[Callable[..., None]] = ()
+        self.told_refused: Sequence[Callable[..., None]] = ()
         self._stop_after = stop_after
         #: an optimizer's own code is running, not a closure of the user's
         self.inside = False
@@ -47,15 +50,9 @@ class Steps:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        add_group = Optimizer.add_param_group
-        recording = self._recording(add_group)
-        Optimizer.add_param_group = recording  # type: ignore[method-assign]
-        try:
+        with patched(Optimizer, "add_param_group", self._recording):
             yield
-        finally:
-            self.failed()
-            if Optimizer.add_param_group is recording:
-                Optimizer.add_param_group = add_group  # type: ignore[method-assign]
+        self._session.guarded(self.failed)
 
     @contextmanager
     def hooked(self) -> Iterator[None]:
@@ -88,8 +85,15 @@ class Steps:
         @compiled.around
         @functools.wraps(add_group)
         def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
-            add_group(optimizer, param_group)
-            self._session.guarded(self._own, optimizer, sys._getframe(1))
+            session = self._session
+            try:
+                add_group(optimizer, param_group)
+            except ValueError as error:
+                session.tidy(error)
+                session.guarded(session.tell, self.told_refused, optimizer, param_group, error, sys._getframe(1))
+                raise
+            if session.watching:
+                session.guarded(self._own, optimizer, sys._getframe(1))
 
         return add_param_group
 
@@ -100,16 +104,26 @@ class Steps:
             if type(one) is Tensor and not one.requires_grad:
                 cut = Cut(type(optimizer).__name__, "unasked", session.frames.stack(frame))
                 session.unasked.append((weakref.ref(one), cut))
+        session.tell(self.told_group, optimizer, frame)
 
     @compiled.ours
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or not self._session.in_watched_thread():
+        if torch.compiler.is_compiling() or not self._session.in_first_thread():
             return None
-        nested = self._session.ids.of(optimizer) in self._under_way
-        self._under_way.append(self._session.ids.of(optimizer))
+        try:
+            key = self._session.ids.of(optimizer)
+            nested = key in self._under_way
+            self._under_way.append(key)
+            if nested or self._session.over:
+                return None
+            return self._begin(optimizer, args, kwargs)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            self._session.fail(error, self)
+            return None
+
+    @compiled.ours
+    def _begin(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         self._set_inside(True)
-        if nested:
-            return None
         self._evaluations = 0
         # the hook sees the optimizer as the first argument; a step of the user's own may take anything after it
         if isinstance(kwargs.get("closure"), _CLOSURES):
@@ -140,20 +154,21 @@ class Steps:
 
     @compiled.ours
     def _after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        if not self._under_way or not self._session.in_watched_thread():
+        session = self._session
+        if not self._under_way or not session.in_first_thread():
             return
-        self._under_way.pop()
+        key = self._under_way.pop()
         self._set_inside(self.running)
-        if self._session.ids.of(optimizer) in self._under_way:
-            return  # `super().step()`: the whole step is judged when it ends
-        self._session.guarded(self._judge, optimizer, sys._getframe(1))
-        if not self.running and self._stop_after is not None and self._session.steps >= self._stop_after:
+        # counted whatever becomes of the watching: the run is to end where it was to end
+        session.steps += not self.running
+        if key not in self._under_way:  # else `super().step()`: the whole step is judged when it ends
+            session.guarded(self._judge, optimizer, sys._getframe(1))
+        if not self.running and self._stop_after is not None and session.steps >= self._stop_after:
             raise StopRun
 
     def _judge(self, optimizer: Optimizer, frame: FrameType) -> None:
         session = self._session
         stack = session.frames.stack(frame)
-        session.steps += not self.running
         session.stepped(self._session.ids.of(optimizer))
         session.meet(optimizer)
         held, key = list(parameters(optimizer)), session.ids.of(optimizer)

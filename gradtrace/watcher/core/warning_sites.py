@@ -9,50 +9,68 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from traceback import walk_stack, walk_tb
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradtrace.host.tracebacks import without_our_frames
 from gradtrace.watcher.code.frames import START
 from gradtrace.watcher.compat import SHOW_WARNING, show_warning
 from gradtrace.watcher.core import mode
+from gradtrace.watcher.core.patches import patched
 
 #: what Python says where the stack has fewer frames than it was told to count
 _BEYOND = ("<sys>", 0, vars(sys)) if sys.version_info >= (3, 12) else ("sys", 1, vars(sys))
 
 
 @contextmanager
-def placed() -> Iterator[None]:
+def placed(failed: Callable[[Exception], None]) -> Iterator[None]:
     """While open, a warning whose place is wrong because of us is raised once more, at its own place.
 
     Filters, and the lists in which modules keep what they have shown, are then asked about that place too. For this
-    whatever seems to come from our handler must pass the filters at first.
+    whatever seems to come from our handler must pass the filters at first. `failed` hears of internal errors.
     """
     if show_warning is None:
         yield
         return
-    show: Callable[[Any], None] = getattr(warnings, SHOW_WARNING)
 
-    def _showwarnmsg(message: Any) -> None:
-        frame = sys._getframe(1)
-        stack = [] if frame.f_code is _raise_at.__code__ else [frame for frame, _ in walk_stack(frame)]
-        at = next((at for at, frame in enumerate(stack) if _place(frame) == (message.filename, message.lineno)), None)
-        own = without_us(stack)
-        if at is None or own[at : at + 1] == stack[at : at + 1]:
-            show(message)
-        else:
-            _forget(stack[at].f_globals, message)
-            _raise_at(own[at] if at < len(own) else None, message)
+    def placing(show: Callable[[Any], None]) -> Callable[[Any], None]:
+        def _showwarnmsg(message: Any) -> None:
+            try:
+                moved = _moved(message, sys._getframe(1))
+            except Exception as error:  # noqa: BLE001 - the warning must come even so
+                failed(error)
+                moved = None
+            if moved is None:
+                show(message)
+            else:
+                _raise_at(moved.frame, message)
 
-    setattr(warnings, SHOW_WARNING, _showwarnmsg)
-    warnings.filterwarnings("always", module=re.escape(mode.__name__) + r"\Z")
-    ours = warnings.filters[0]
-    try:
-        yield
-    finally:
-        with suppress(ValueError):  # the script may have emptied the list
-            warnings.filters.remove(ours)  # type: ignore[attr-defined]
-        if getattr(warnings, SHOW_WARNING) is _showwarnmsg:
-            setattr(warnings, SHOW_WARNING, show)
+        return _showwarnmsg
+
+    with patched(warnings, SHOW_WARNING, placing):
+        warnings.filterwarnings("always", module=re.escape(mode.__name__) + r"\Z")
+        ours = warnings.filters[0]
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # the script may have emptied the list
+                warnings.filters.remove(ours)  # type: ignore[attr-defined]
+
+
+class _Moved(NamedTuple):
+    """Where a warning belongs; None beyond the outermost frame."""
+
+    frame: FrameType | None
+
+
+def _moved(message: Any, frame: FrameType) -> _Moved | None:
+    """Where a warning belongs whose place is wrong because of us, shown from `frame`; None where it is right."""
+    stack = [] if frame.f_code is _raise_at.__code__ else [frame for frame, _ in walk_stack(frame)]
+    at = next((at for at, frame in enumerate(stack) if _place(frame) == (message.filename, message.lineno)), None)
+    own = without_us(stack)
+    if at is None or own[at : at + 1] == stack[at : at + 1]:
+        return None
+    _forget(stack[at].f_globals, message)
+    return _Moved(own[at] if at < len(own) else None)
 
 
 def _place(frame: FrameType) -> tuple[str, int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from torch.optim import Optimizer
 from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.mode import Mode
 from gradtrace.watcher.core.observer import Observer, overriding
+from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 
@@ -30,31 +32,25 @@ def watched(session: Session, mode: Mode, observers: list[Observer]) -> Iterator
         @compiled.around
         @functools.wraps(zero_grad)
         def clear(owner: Any, set_to_none: bool = True) -> None:
-            if not set_to_none or torch.compiler.is_compiling() or compiled.running() or not mode.on_top:
-                zero_grad(owner, set_to_none)
-                return
+            left = set_to_none and mode.leave()
             try:
-                with mode.aside():
-                    zero_grad(owner, set_to_none)
+                zero_grad(owner, set_to_none)
             except BaseException as error:
                 session.tidy(error)
                 raise
-            session.guarded(session.tell, told, list(parameters_of(owner)), sys._getframe(1))
+            finally:
+                if left:
+                    mode.come_back()
+            if left:
+                session.guarded(cleared, owner, parameters_of, sys._getframe(1))
 
         return clear
 
-    with ExitStack() as opened:
-        opened.enter_context(_replaced(Optimizer, watching(Optimizer.zero_grad, parameters)))
-        opened.enter_context(_replaced(Module, watching(Module.zero_grad, Module.parameters)))
-        yield
+    def cleared(owner: Any, parameters_of: Callable[[Any], Iterable[torch.Tensor]], frame: FrameType) -> None:
+        session.tell(told, list(parameters_of(owner)), frame)
 
-
-@contextmanager
-def _replaced(kind: Any, clear: Clear) -> Iterator[None]:
-    found = kind.zero_grad
-    kind.zero_grad = clear
-    try:
+    with (
+        patched(Optimizer, "zero_grad", lambda found: watching(found, parameters)),
+        patched(Module, "zero_grad", lambda found: watching(found, Module.parameters)),
+    ):
         yield
-    finally:
-        if kind.zero_grad is clear:
-            kind.zero_grad = found

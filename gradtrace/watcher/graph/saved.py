@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradtrace.watcher import compat
 from gradtrace.watcher.compat import raw_attribute, saved_tensor_names, unpacked_attribute
 
 #: in the message of the error that torch raises over an overwritten tensor
@@ -28,13 +29,26 @@ class Broken(NamedTuple):
     message: str
 
 
+class Access:
+    """Whether saved tensors can be read without running code of the script's."""
+
+    is_open = True
+
+
+def is_hooked(raw: Any) -> bool:
+    """Whether a hook of the script's lies before a saved tensor, or may."""
+    if isinstance(raw, (list, tuple)):
+        return any(map(is_hooked, raw))
+    return getattr(raw, "unpack_hook", None) is not None if compat.SHOWS_SAVED else not Access.is_open
+
+
 def tensors(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors that a node saved, as they are now, each with the node's name for it.
 
     What lies behind `saved_tensors_hooks` is left out: to unpack it would run the user's code.
     """
     for name in _names(node):
-        yield from ((name, value) for raw in _raws(node, name) if (value := _value(raw)) is not None)
+        yield from ((name, value) for value in _values(node, name))
 
 
 def broken(nodes: Sequence[Any], message: str) -> Broken | None:
@@ -93,19 +107,30 @@ def _raws(node: Any, name: str) -> list[Any]:
     return list(raws) if isinstance(raws, (list, tuple)) else [raws]
 
 
-def _value(raw: Any) -> torch.Tensor | None:
-    if getattr(raw, "unpack_hook", None) is not None:
-        return None
+def _values(node: Any, name: str) -> list[torch.Tensor]:
+    found = map(_value, _raws(node, name)) if compat.SHOWS_SAVED else _unpacked(node, name)
+    return [value for value in found if isinstance(value, torch.Tensor)]
+
+
+def _value(raw: Any) -> Any:
     try:
-        value = getattr(raw, "data", None)
+        return None if is_hooked(raw) else raw.data
     except RuntimeError:
         return None
-    return value if isinstance(value, torch.Tensor) else None
+
+
+def _unpacked(node: Any, name: str) -> list[Any]:
+    """As torch unpacks them: none where one was overwritten."""
+    try:
+        value = getattr(node, unpacked_attribute(type(node), name)) if Access.is_open else None
+    except RuntimeError:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def _complaint(node: Any, name: str) -> str | None:
     """Torch's error over this saved tensor, if it was written to."""
-    if any(getattr(raw, "unpack_hook", None) is not None for raw in _raws(node, name)):
+    if is_hooked(_raws(node, name)) or not Access.is_open:
         return None
     try:
         getattr(node, unpacked_attribute(type(node), name))
@@ -118,7 +143,7 @@ def _first_written(node: Any, name: str, message: str) -> torch.Tensor | None:
     """Of the tensors saved under one name the one that was written to: it has left the expected version behind."""
     expected = expected_version(message)
     shape = _fact(message).partition("[")[2]
-    values = [value for raw in _raws(node, name) if (value := _value(raw)) is not None]
+    values = _values(node, name)
     written = [value for value in values if value._version > expected and str(list(value.shape)) in shape]
     return next(iter(written or values), None)
 

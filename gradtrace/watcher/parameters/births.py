@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import FrameType
@@ -82,12 +81,9 @@ class Births(Observer):
     @contextmanager
     def watched(self) -> Iterator[None]:
         handle = register_module_parameter_registration_hook(self._hook)
-        add_group = Optimizer.add_param_group
-        Optimizer.add_param_group = self._recording(add_group)  # type: ignore[method-assign]
         try:
             yield
         finally:
-            Optimizer.add_param_group = add_group  # type: ignore[method-assign]
             handle.remove()
 
     def of(self, parameter: torch.Tensor) -> Birth | None:
@@ -121,15 +117,7 @@ class Births(Observer):
     def optimizer(self, key: TensorId) -> Made | None:
         return self._optimizers.get(key)
 
-    def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(add_group)
-        def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
-            add_group(optimizer, param_group)
-            self.session.guarded(self._made, optimizer, sys._getframe(1))
-
-        return add_param_group
-
-    def _made(self, optimizer: Optimizer, frame: FrameType) -> None:
+    def after_group(self, optimizer: Optimizer, frame: FrameType) -> None:
         key = self.session.ids.of(optimizer)
         known = self._optimizers.get(key)
         if len(optimizer.param_groups) == 1 or known is None:

@@ -19,6 +19,7 @@ from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
 from gradtrace.watcher.parameters.births import Births
@@ -40,15 +41,9 @@ class Leaves(Observer):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        add_group, typename = Optimizer.add_param_group, torch.typename
-        Optimizer.add_param_group = self._refusing(add_group)  # type: ignore[method-assign]
         # `Module.__setattr__` asks for a name of the type only to put it into its error
-        torch.typename = self._naming(typename)
-        try:
+        with patched(torch, "typename", self._naming):
             yield
-        finally:
-            Optimizer.add_param_group = add_group  # type: ignore[method-assign]
-            torch.typename = typename
 
     def functions(self) -> Mapping[Any, Handler]:
         return {Tensor.grad.__get__: self._read}  # type: ignore[union-attr]
@@ -74,19 +69,7 @@ class Leaves(Observer):
             text = f"{type(error).__name__}: {error}".splitlines()[0]
             self.session.emit(replace(self._last, error=text))
 
-    def _refusing(self, add_group: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(add_group)
-        def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
-            try:
-                add_group(optimizer, param_group)
-            except ValueError as error:
-                self.session.tidy(error)
-                self.session.guarded(self._refused, optimizer, param_group, error, sys._getframe(1))
-                raise
-
-        return add_param_group
-
-    def _refused(self, optimizer: Optimizer, group: dict[str, Any], error: ValueError, frame: FrameType) -> None:
+    def group_refused(self, optimizer: Optimizer, group: dict[str, Any], error: ValueError, frame: FrameType) -> None:
         given = group["params"]
         tensors = [given] if isinstance(given, Tensor) else list(given)
         tensor = next((one for one in tensors if isinstance(one, Tensor) and not one.is_leaf), None)
@@ -103,14 +86,15 @@ class Leaves(Observer):
         @functools.wraps(typename)
         def name_of(value: Any) -> str:
             text = typename(value)
-            frame = sys._getframe(1)
-            if frame.f_code is _SETATTR and isinstance(value, Tensor) and self.session.in_watched_thread():
-                self.session.guarded(self._replaced, text, frame)
+            if self.session.in_watched_thread():
+                self.session.guarded(self._named, value, text, sys._getframe(1))
             return text
 
         return name_of
 
-    def _replaced(self, kind: str, frame: FrameType) -> None:
+    def _named(self, value: Any, kind: str, frame: FrameType) -> None:
+        if frame.f_code is not _SETATTR or not isinstance(value, Tensor):
+            return
         found = variables(frame)
         module, name = found["self"], found["name"]
         parameter = module._parameters.get(name)

@@ -36,7 +36,7 @@ from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
-from gradtrace.watcher.graph.saved import memory
+from gradtrace.watcher.graph.saved import is_hooked, memory
 from gradtrace.watcher.pictures.flow import Flow
 from gradtrace.watcher.pictures.module_calls import ModuleCalls
 from gradtrace.watcher.pictures.notes import Input, Made, Notes
@@ -50,6 +50,8 @@ class Snapshots(Observer):
     """Takes a picture at the first backward call of each line. `line` and `tensor` choose one; `stop_when_repeated`
     ends the run when a line comes round a second time; `gradients` reads what comes by at each node; `remaining`: what
     is left at the end is shown where there was no call."""
+
+    serves_rules = False
 
     def __init__(
         self,
@@ -459,7 +461,7 @@ def saved_tensors(node: Any, storages: Storages | None = None) -> tuple[tuple[Sa
     hooked = False
     for label, raw, saved in _kind_of(node).saved:
         try:
-            value = _HOOKED if _has_hook(getattr(node, raw)) else getattr(node, saved)
+            value = _HOOKED if is_hooked(getattr(node, raw)) else getattr(node, saved)
         except RuntimeError as error:
             state = SavedState.FREED if FREED in str(error) else SavedState.MODIFIED
             found.append(Saved(label, _UNKNOWN, 0, state))
@@ -502,12 +504,6 @@ def _kind_of(node: Any) -> _NodeKind:
         custom = function_of(kind) is not None and not name.startswith("Checkpoint")
         _KINDS[kind] = _NodeKind(name, tuple(saved), custom, name.startswith("CheckpointFunction"), name in walk.VIEWS)
     return _KINDS[kind]
-
-
-def _has_hook(raw: Any) -> bool:
-    if isinstance(raw, (list, tuple)):
-        return any(map(_has_hook, raw))
-    return getattr(raw, "unpack_hook", None) is not None
 
 
 def _tags(

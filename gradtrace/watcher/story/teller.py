@@ -88,6 +88,8 @@ class Wanted:
 class Storyteller(Observer):
     """An observer of torch, and the listener of what runs."""
 
+    serves_rules = False
+
     def __init__(self, chronicle: Chronicle, wanted: Wanted) -> None:
         self._chronicle = chronicle
         self._wanted = wanted
@@ -112,7 +114,7 @@ class Storyteller(Observer):
     def watched(self) -> Iterator[None]:
         for code in callbacks():
             spare(code)
-        with _heard(self._hear), traced(self) as self._stop:
+        with _heard(lambda text: self.session.guarded(self._hear, text)), traced(self) as self._stop:
             yield
 
     def abandoned(self) -> None:
@@ -122,6 +124,9 @@ class Storyteller(Observer):
 
     def wants(self, code: CodeType) -> bool:
         """Whole files and named functions; a lambda or comprehension is part of the statement around it."""
+        return bool(self.session.guarded(self._wants, code))
+
+    def _wants(self, code: CodeType) -> bool:
         name = getattr(code, "co_qualname", code.co_name)
         if code.co_name == "<module>":
             return not self._wanted.function and self.session.frames.is_user(code.co_filename)
@@ -178,6 +183,9 @@ class Storyteller(Observer):
         return False
 
     def reached(self, frame: FrameType, line: int) -> None:
+        self.session.guarded(self._reach, frame, line)
+
+    def _reach(self, frame: FrameType, line: int) -> None:
         running = self._running[-1] if self._running else None
         if running is None or running.frame != id(frame):
             return
@@ -187,8 +195,8 @@ class Storyteller(Observer):
         # a statement of several lines reaches them in turn, the first one once more at its end
         if running.statement is found and found is not None and first < last:
             return
-        self.session.guarded(self._finish, running, frame)
-        self.session.guarded(self._begin, running, frame, found, first, last)
+        self._finish(running, frame)
+        self._begin(running, frame, found, first, last)
 
     def _begin(self, running: _Running, frame: FrameType, found: Any, first: int, last: int) -> None:
         self._error = ""

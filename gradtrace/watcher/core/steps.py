@@ -17,10 +17,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 from gradtrace.host.script import StopRun
 from gradtrace.model.events import Cut, Step
 from gradtrace.watcher.core import compiled
-from gradtrace.watcher.core.book import has_values
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph.reads import have_values
 
 Tensor = torch.Tensor
 
@@ -181,7 +181,7 @@ class Steps:
                 self._session.ids.of(optimizer),
                 stack,
                 uses,
-                unknown=not uses and any(one.grad is not None and has_values(one.grad) for one in held),
+                unknown=not uses and any(have_values([one.grad for one in held if one.grad is not None])),
                 evaluations=self._evaluations,
                 held=session.held(),
             )

@@ -23,7 +23,7 @@ from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.faults import flaws
-from gradtrace.watcher.graph import saved
+from gradtrace.watcher.graph import reads, saved
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
 #: so many calls of a line are looked at whole before that becomes rare
@@ -98,7 +98,8 @@ class Values(Observer):
         count = self._calls[place] = self._calls.get(place, 0) + 1
         often = count <= _FIRST or count & (count - 1) == 0
         tensors = [one for one in outputs if isinstance(one, torch.Tensor)]
-        if not often and not all(tensor.is_cpu for tensor in tensors):  # there, each look waits for the device
+        dear = reads.waits(tensors)
+        if dear and not often:
             return
         lost = not all(map(flaws.finite, tensors))
         if not (often or lost or flaws.Risk.OWN in map(flaws.risk, call.kinds)):
@@ -108,7 +109,8 @@ class Values(Observer):
             with torch.no_grad():
                 run.made_lost = None if self._is_ruined(call) else _source_of_value(call.nodes)
         self._run = run
-        self._listen(run, often or lost)
+        # one read for each gradient that comes by is too much where it waits for a device
+        self._listen(run, (often and not dear) or lost)
 
     def _is_ruined(self, call: BackwardCall) -> bool:
         """Whether leaves are NaN or beyond all measure themselves: what follows from that is no news."""

@@ -22,6 +22,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import saved, walk
+from gradtrace.watcher.graph.reads import have_values
 from gradtrace.watcher.parameters.leaves import operation
 
 Tensor = torch.Tensor
@@ -169,23 +170,25 @@ class FlatGradients(Observer):
             return
         first = self._calls_left > 0
         self._calls_left -= first
+        fresh: list[Tensor] = []
         for leaf in call.leaves:
             known = self._zero.get(self.session.ids.of(leaf))
             if known is not None:
                 self._look_again(leaf, known)
             elif first and self.session.ids.of(leaf) not in self._looked and self.session.owned(leaf):
                 self._looked.add(self.session.ids.of(leaf))
-                if _is_zero(leaf):
-                    self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1)
-                    self._searching = True
-                    self.session.wake()
+                fresh.append(leaf)
+        for leaf in _with_zeros(fresh):
+            self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1)
+            self._searching = True
+            self.session.wake()
 
     def _look_again(self, leaf: Tensor, known: _Zero) -> None:
         known.calls += 1
         if not known.name:
             found = self.session.book.known(leaf)
             known.name = found.name if found is not None else ""
-        if known.calls in _LOOKS and not _is_zero(leaf):
+        if known.calls in _LOOKS and not _with_zeros([leaf]):
             del self._zero[self.session.ids.of(leaf)]
 
     def at_end(self) -> None:
@@ -224,9 +227,12 @@ class FlatGradients(Observer):
             )
 
 
-def _is_zero(leaf: Tensor) -> bool:
-    grad = leaf.grad
-    return grad is not None and grad.layout is torch.strided and grad.numel() > 0 and not bool(grad.any())
+def _with_zeros(leaves: Sequence[Tensor]) -> list[Tensor]:
+    """Those of the leaves whose gradient is all zeros."""
+    found = [(leaf, leaf.grad) for leaf in leaves]
+    dense = [(leaf, grad) for leaf, grad in found if grad is not None and grad.layout is torch.strided and grad.numel()]
+    filled = have_values([grad for _, grad in dense])
+    return [leaf for (leaf, _), values in zip(dense, filled, strict=True) if not values]
 
 
 def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:

@@ -75,8 +75,9 @@ class _Light:
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for one in parameters:
-            if not one.required:
-                is_text = one.type_descriptor.annotation in (str, list[str])
+            kind = getattr(one, "type_descriptor", None)  # older ones of typer have none, and do without pydantic
+            if kind is not None and not one.required:
+                is_text = kind.annotation in (str, list[str])
                 vars(one).setdefault("process_value", partial(_value, is_text, one.process_value))
         return parameters
 

@@ -186,3 +186,20 @@ def test_what_is_not_asked_for_is_not_loaded(run: Run) -> None:
             assert "torch" not in sys.modules
     """
     assert run(source=source).ret == pytest.ExitCode.OK
+
+
+def test_an_internal_error_is_a_warning_and_fails_no_test(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(
+        """
+        from gradtrace.watcher.graph import walk
+
+        def fail(*arguments):
+            raise LookupError("broken")
+
+        walk.visit = fail
+        """
+    )
+    pytester.makepyfile(TESTS.partition("class TestMethods")[0])
+    result = pytester.runpytest("--gradtrace")
+    result.assert_outcomes(passed=2, warnings=2)
+    result.stdout.fnmatch_lines(["*PytestWarning:*", "*internal error in gradtrace while watching*broken*"])

@@ -61,6 +61,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     watched.stop()
     if watched.failed:
         pytest.fail(watched.text(), pytrace=False)
+    if watched.incomplete:
+        item.warn(pytest.PytestWarning(watched.text()))
     return result
 
 
@@ -97,6 +99,11 @@ class Watched:
         from gradtrace.errors import ExitCode
 
         return self._report().exit_code == ExitCode.FINDINGS
+
+    @property
+    def incomplete(self) -> bool:
+        """An internal error kept rules from judging."""
+        return self._report().incomplete
 
     def text(self) -> str:
         """The report for people."""

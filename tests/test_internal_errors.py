@@ -19,6 +19,7 @@ from gradtrace.watcher.core import backward, compiled, gradients, mode, session,
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.faults import values
 from gradtrace.watcher.parameters import births, leaves
+from gradtrace.watcher.parameters.lives import Lives
 from gradtrace.watcher.pictures import flow
 from gradtrace.watcher.pictures.snapshot import Snapshots
 from gradtrace.watcher.story import teller
@@ -52,12 +53,12 @@ def watch(judge: Judge, owner: Any = None) -> Watch:
     """With what has `owner` at work."""
     story = teller.Storyteller(Chronicle(), teller.Wanted()) if owner is teller.Storyteller else None
     snapshots = Snapshots(stop_when_repeated=False, gradients=True) if owner in (Snapshots, flow.Flow) else None
-    return Watch(judge.see, rules=True, story=story, snapshots=snapshots)
+    return Watch(judge.see, rules=True, story=story, snapshots=snapshots, lives=owner is Lives)
 
 
 def pieces() -> Iterator[tuple[Any, str]]:
     """Every method by which torch, or the core, calls an observer: `(Ledger, "after_step")`; and those of the core."""
-    found = {one: None for owner in (teller.Storyteller, Snapshots) for one in watch(Judge(), owner)._observers}
+    found = {one: None for owner in (teller.Storyteller, Snapshots, Lives) for one in watch(Judge(), owner)._observers}
     for observer in {type(one): one for one in found}.values():
         kind = type(observer)
         for name in vars(Observer):

@@ -116,6 +116,8 @@ class _Record:
 class Lives(Observer):
     """The records of all parameters, by the identity of the tensor."""
 
+    serves_rules = False
+
     def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)
         self._births = births

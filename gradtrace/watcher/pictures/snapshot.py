@@ -21,6 +21,7 @@ from gradtrace.host.script import StopRun
 from gradtrace.model.graph import Edge, Graph, Kind, Node, Saved, SavedState, TensorFact
 from gradtrace.model.site import Stack
 from gradtrace.source import questions, syntax
+from gradtrace.watcher import compat
 from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import (
     DisableTorchFunction,
@@ -467,7 +468,7 @@ def saved_tensors(node: Any, storages: Storages | None = None) -> tuple[tuple[Sa
             found.append(Saved(label, _UNKNOWN, 0, state))
             continue
         if value is _HOOKED:
-            hooked = True
+            hooked = compat.SHOWS_SAVED  # otherwise there only may be one
         elif isinstance(value, torch.Tensor):
             found.append(storages.saved(label, value))
         elif isinstance(value, (list, tuple)):

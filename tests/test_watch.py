@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import torch
-import torch._dynamo  # loaded with the first optimizer, and changes the filters of warnings
+import torch._dynamo  # some releases add a warnings filter at its first import
 import torch.nn.modules.module as modules
 import torch.optim.optimizer as optimizers
 from torch import nn

@@ -137,10 +137,10 @@ class Session:
         """Whether a backward call that begins now is to be watched: not on what only stands for tensors, nor in another
         thread, where it is counted."""
         try:
-            if self.aside or out_of_reach():
+            if self.aside or self.over or out_of_reach():
                 return False
             watched = self.in_watched_thread()
-            self.calls_elsewhere += not watched and not self.over
+            self.calls_elsewhere += not watched
             return watched
         except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
             self.fail(error, self)

@@ -254,7 +254,8 @@ class TestEvents:
             loss = torch.ones(2, requires_grad=True).sum()
             loss.backward()
         backward = next(event for event in events if isinstance(event, Backward))
-        assert (backward.root, backward.stack[0].function) == ("loss", "TestEvents.test_name_the_user_s_line")
+        name = "test_name_the_user_s_line"  # before Python 3.11 code does not know its class
+        assert (backward.root, backward.stack[0].function.removeprefix("TestEvents.")) == ("loss", name)
 
     def test_of_torch_func_are_not_ours(self) -> None:
         events: list[Event] = []
@@ -293,6 +294,7 @@ def test_what_is_compiled_is_told() -> None:
     assert watch.unseen == ()
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="an exception that is raised again keeps its traceback there")
 @pytest.mark.parametrize("wrong", [lambda: torch.mm(torch.ones(1), torch.ones(1)), lambda: torch.ones(1)[3]])
 @pytest.mark.parametrize("watching", [nullcontext, lambda: Watch(lambda event: None)])
 def test_a_traceback_that_the_script_catches_has_no_frame_of_ours(wrong: Any, watching: Any) -> None:

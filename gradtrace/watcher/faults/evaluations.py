@@ -58,7 +58,7 @@ class Evaluations(Observer):
     def __init__(self, session: Session, growth: GrowthWatcher) -> None:
         super().__init__(session)
         self._growth = growth
-        self._rows: dict[Stack, _Row] = {}
+        self._rows: dict[tuple[Stack, int], _Row] = {}
         #: rows long enough that no backward call ran through so far
         self._long: list[_Row] = []
         self._gate = session.beyond(_NODES_MORE)
@@ -75,12 +75,20 @@ class Evaluations(Observer):
         if frame is None or frame.f_back is None:
             return
         stack = self.session.frames.stack(frame.f_back)
-        row = self._rows.setdefault(stack, _Row(stack, self.session.phase))
+        row = self._rows.setdefault((stack, self._instruction(frame)), _Row(stack, self.session.phase))
         row.end = call.after
         # a mark of ours on the running call, which nothing reads but a debugger that steps through torch
         if frame.f_trace_lines:
             frame.f_trace_lines = False
             self._begin_pass(row, frame, call.before)
+
+    def _instruction(self, frame: FrameType) -> int:
+        """Where in the user's code a module is called: before Python 3.11 sites have no columns to tell calls on one line
+        apart."""
+        at = frame.f_back
+        while at is not None and not self.session.frames.is_user(at.f_code.co_filename):
+            at = at.f_back
+        return at.f_lasti if at is not None else -1
 
     def _begin_pass(self, row: _Row, frame: FrameType, number: int) -> None:
         if len(row.starts) <= _PASSES:

@@ -15,7 +15,7 @@ import pytest
 from gradtrace.rules import Judge
 from gradtrace.stories.chronicle import Chronicle
 from gradtrace.watcher.code import frames
-from gradtrace.watcher.core import backward, compiled, gradients, mode, session, steps, trail
+from gradtrace.watcher.core import backward, book, compiled, mode, session, steps, trail
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.faults import values
 from gradtrace.watcher.parameters import births, leaves
@@ -33,7 +33,7 @@ CORE: tuple[tuple[Any, str], ...] = (
     *((steps.Steps, name) for name in ("_begin", "_judge", "_use", "_own")),
     *((backward.Calls, "_begin"), (backward.BackwardCall, "finish")),
     *((session.Session, name) for name in ("tell", "held", "leaves")),
-    *((frames.Frames, "stack"), (trail.Trail, "add"), (gradients.Gradients, "use"), (flow.Flow, "_read")),
+    *((frames.Frames, "stack"), (trail.Trail, "add"), (book.Book, "step"), (flow.Flow, "_read")),
     *((births.Births, "_registered"), (leaves.Leaves, "_named"), (values.Values, "_look")),
     *((compiled, "running"), (session, "out_of_reach"), (mode, "_original")),
     *((teller.Storyteller, name) for name in ("_wants", "_enter", "_reach", "_raise", "_leave", "_hear")),

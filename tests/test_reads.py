@@ -46,7 +46,7 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return have_values(tensors)
 
     monkeypatch.setattr(reads, "waits", lambda tensors: True)
-    for module in ("core.steps", "parameters.flat"):
+    for module in ("core.book", "core.steps", "parameters.flat"):
         monkeypatch.setattr(f"gradtrace.watcher.{module}.have_values", counting)
     return found
 

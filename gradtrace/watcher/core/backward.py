@@ -182,8 +182,9 @@ class BackwardCall:
         self._before: list[tuple[torch.Tensor, Leaf, tuple[int, int] | None]] = []
         if not self.accumulates:
             return
-        for tensor, leaf in self._session.leaves(self._visit.leaves, frame):
-            book.before_backward(tensor, leaf)
+        leaves = self._session.leaves(self._visit.leaves, frame)
+        book.before_backward(leaves)
+        for tensor, leaf in leaves:
             self._before.append((tensor, leaf, state(tensor.grad)))
         book.running = True
 

@@ -22,6 +22,7 @@ from gradtrace.model.events import Contribution, Use
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.identity import Identities, TensorId
 from gradtrace.watcher.graph.group_links import Group, GroupLinks
+from gradtrace.watcher.graph.reads import have_values
 
 #: names given in one `Use`, and in one share
 _NAMES, _FEW = 6, 4
@@ -296,9 +297,9 @@ class Book:
 
     # backward calls
 
-    def before_backward(self, tensor: torch.Tensor, leaf: Leaf) -> None:
-        """Takes note of a clearing that was not seen."""
-        if leaf.shares and _is_cleared(tensor.grad, leaf):
+    def before_backward(self, leaves: Iterable[tuple[torch.Tensor, Leaf]]) -> None:
+        """Takes note of clearings that were not seen."""
+        for leaf in _cleared([(tensor.grad, leaf) for tensor, leaf in leaves if leaf.shares]):
             self.clear(leaf)
 
     def after_backward(
@@ -335,14 +336,11 @@ class Book:
     def use(self, tensors: Iterable[torch.Tensor], stack: Stack) -> tuple[Use, ...]:
         """A step, or an update by hand, uses these gradients as they are now."""
         groups: dict[tuple[int, int], list[Leaf]] = {}
-        for tensor in tensors:
-            leaf = self.known(tensor)
-            if leaf is None:
-                continue
-            grad = tensor.grad
-            if grad is None or (len(leaf.shares) > 1 and _is_cleared(grad, leaf)):
-                self.clear(leaf)
-            elif leaf.shares:
+        known = [(tensor.grad, leaf) for tensor in tensors if (leaf := self.known(tensor)) is not None]
+        for leaf in _cleared([(grad, leaf) for grad, leaf in known if grad is None or len(leaf.shares) > 1]):
+            self.clear(leaf)
+        for grad, leaf in known:
+            if grad is not None and leaf.shares:
                 leaf.seen = state(grad)
                 groups.setdefault((id(leaf.shares), leaf.used), []).append(leaf)
         uses = tuple(map(_use, groups.values()))
@@ -442,19 +440,20 @@ def state(grad: torch.Tensor | None) -> tuple[int, int] | None:
     return None if grad is None else (id(grad), grad._version)
 
 
-def has_values(grad: torch.Tensor) -> bool:
-    """Whether a gradient is more than zeros."""
-    return bool((grad._values() if grad.is_sparse else grad).any())
-
-
-def _is_cleared(grad: torch.Tensor | None, leaf: Leaf) -> bool:
-    """None, another object, or all zero. Values are looked at only where a fault is in question: the gradient is used, or
-    was written to."""
-    if grad is None or leaf.seen is None or id(grad) != leaf.seen[0]:
-        return True
-    # a write through .grad.data does not show in the version
-    suspicious = leaf.used or leaf.grad_read or state(grad) != leaf.seen
-    return bool(suspicious) and not has_values(grad)
+def _cleared(leaves: Iterable[tuple[torch.Tensor | None, Leaf]]) -> list[Leaf]:
+    """The leaves whose gradient is None, another object, or all zero. Values are looked at only where a fault is in
+    question: the gradient is used, or was written to."""
+    found: list[Leaf] = []
+    in_question: list[tuple[torch.Tensor, Leaf]] = []
+    for grad, leaf in leaves:
+        if grad is None or leaf.seen is None or id(grad) != leaf.seen[0]:
+            found.append(leaf)
+        # a write through .grad.data does not show in the version
+        elif leaf.used or leaf.grad_read or state(grad) != leaf.seen:
+            in_question.append((grad, leaf))
+    filled = have_values([grad for grad, _ in in_question])
+    found += [leaf for (_, leaf), values in zip(in_question, filled, strict=True) if not values]
+    return found
 
 
 def _use(leaves: list[Leaf]) -> Use:

@@ -12,11 +12,11 @@ from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import NoEffect, Truth
-from gradtrace.watcher.core.book import has_values
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.graph.reads import have_values
 from gradtrace.watcher.parameters.births import Births
 
 Tensor = torch.Tensor
@@ -144,4 +144,4 @@ def _digest(held: Iterable[Tensor]) -> int | None:
 
 
 def _has_gradient(held: Iterable[Tensor]) -> bool:
-    return any(one.grad is not None and has_values(one.grad) for one in held)
+    return any(have_values([one.grad for one in held if one.grad is not None]))

@@ -19,9 +19,10 @@ Good
             loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is at the line that clears; where step() comes before backward(), at the step. An optimizer that makes no step
-at all is a matter of never-stepped. A gradient that another optimizer's step has used, or that your own code has read, is
-not counted: a generator's loss leaves gradients in the discriminator, and clearing those is right.
+The finding is at the line that clears; where step() comes before backward(), at the step; where no step is written at all,
+at the backward call. A step that is written and never runs is a matter of never-stepped. A gradient that another optimizer's
+step has used, or that your own code has read, is not counted: a generator's loss leaves gradients in the discriminator, and
+clearing those is right.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from gradtrace.model.events import End, Event, Given, OptimizerStep
+from gradtrace.model.events import End, Event, Given, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
 from gradtrace.rules.places import leaves_of, shared_depth, step_call
-from gradtrace.source import syntax
+from gradtrace.source import questions, syntax
 
 _Line: TypeAlias = tuple[Stack, str, bool]
 
@@ -87,7 +88,8 @@ class _Optimizer:
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
-    hears = (OptimizerStep, End)
+    hears = (OptimizerStep, Unstepped, End)
+    covers = frozenset({"never-stepped"})
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -99,9 +101,29 @@ class ClearedGrad(Rule):
                 return self._starved(_LostCalls(steps=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
             return [finding for one in oldest_beyond(_OPTIMIZERS, self._of) for finding in self._judge(one)]
+        if isinstance(event, Unstepped):
+            return self._unstepped(event)
         if isinstance(event, End):
             return [finding for one in self._of.values() for finding in self._judge(one)]
         return []
+
+    def _unstepped(self, event: Unstepped) -> list[Finding]:
+        """No step of this optimizer is written where its gradients are computed and cleared. One that is written, and
+        never runs, is a matter of never-stepped."""
+        one = event.given
+        # where a GradScaler has looked, it may have left out each step
+        if one.read or one.heard or one.checked or min(event.calls, event.clears) < _ENOUGH:
+            return []
+        if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
+            return []
+        if any(questions.uncalled(site.path, "step") or questions.conditional(site, ("step",)) for site in one.stack):
+            return []
+        return self.finding(
+            one.stack,
+            f"the gradients of {_loss(one)} are computed {event.calls} times and cleared again: the "
+            f"`{event.optimizer}` that holds {leaves_of(one)} never makes a step",
+            "call `step()` of that optimizer after this backward call",
+        )
 
     def _count(self, of: _Optimizer, step: OptimizerStep) -> None:
         of.steps += step.times

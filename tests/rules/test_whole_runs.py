@@ -336,7 +336,7 @@ for _ in range(5):
 """,
     "gae column": """
 v, p = nn.Linear(4, 1), nn.Linear(4, 2)
-o = torch.optim.Adam([*v.parameters(), *p.parameters()])
+o = torch.optim.Adam(p.parameters())
 
 
 @torch.no_grad()

@@ -32,6 +32,7 @@ LAYERS = (
     {"renderers.wording", "renderers.paper"},
     {"rules"},
     {"watcher.watch"},
+    {"watcher.observers"},
     {"watcher.truths"},
     {"watcher.faults", "watcher.gradients", "watcher.story"},
     {"watcher.parameters", "watcher.pictures"},

@@ -18,7 +18,7 @@ from gradtrace.model.events import End, Event, Unseen
 from gradtrace.model.finding import SAVED_VALUES
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import Life
-from gradtrace.watcher import compat, truths
+from gradtrace.watcher import compat
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
 from gradtrace.watcher.core import anomaly, compiled, saved_hooks, warning_sites, zero_grad
@@ -29,31 +29,10 @@ from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps
-from gradtrace.watcher.faults.constants import Constants
-from gradtrace.watcher.faults.directions import Directions
-from gradtrace.watcher.faults.evaluations import Evaluations
-from gradtrace.watcher.faults.growth import GrowthWatcher
-from gradtrace.watcher.faults.hidden_writes import HiddenWrites
-from gradtrace.watcher.faults.losses import Losses
-from gradtrace.watcher.faults.missing_gradients import MissingGradients
-from gradtrace.watcher.faults.mixed_batch import Layouts
-from gradtrace.watcher.faults.sequences import Sequences
-from gradtrace.watcher.faults.shapes import GradientShapes
-from gradtrace.watcher.faults.targets import Targets
-from gradtrace.watcher.faults.terms import Terms
-from gradtrace.watcher.faults.values import Values
-from gradtrace.watcher.faults.writes import Writes
-from gradtrace.watcher.gradients.accounts import Accounts
-from gradtrace.watcher.gradients.acts import Acts
-from gradtrace.watcher.gradients.clips import Clips
-from gradtrace.watcher.gradients.frozen import Frozen
-from gradtrace.watcher.parameters.births import Births
-from gradtrace.watcher.parameters.flat import FlatGradients
-from gradtrace.watcher.parameters.leaves import Leaves
+from gradtrace.watcher.observers import Observers
 from gradtrace.watcher.parameters.lives import Lives
-from gradtrace.watcher.parameters.unoptimized import Unowned
-from gradtrace.watcher.parameters.unreached import Reach
 from gradtrace.watcher.pictures.snapshot import Snapshots
+from gradtrace.watcher.truths.gradcheck import BackwardChecks
 
 if TYPE_CHECKING:
     from gradtrace.watcher.story.teller import Storyteller
@@ -106,15 +85,17 @@ class Watch:
         self.snapshots = snapshots
         self._observers: list[Observer] = [cuts]
         session.failures.observers = self._observers
+        made = Observers(session, cuts, self._steps)
         if snapshots is not None:
             snapshots.attach(session, cuts)
             self._observers.append(snapshots)
+        if gradcheck:
+            made.make(BackwardChecks)
         if rules or (rules is None and snapshots is None):
-            self._observers += _for_rules(session, self._steps, cuts, gradcheck)
+            made.make_all()
         if lives:
-            births = next(one for one in self._observers if isinstance(one, Births))
-            self._lives = Lives(session, births)
-            self._observers.append(self._lives)
+            self._lives = made.make(Lives)
+        self._observers += made
         if story is not None:
             story.attach(session, cuts, self._steps)
             self._observers.append(story)
@@ -262,38 +243,6 @@ def graph_of(tensors: Sequence[torch.Tensor], frame: FrameType | None) -> Graph:
         running = Snapshots()
         running.attach(session, Origins(session))
     return running.take(tensors, frame)
-
-
-def _for_rules(session: Session, steps: Steps, cuts: Origins, gradcheck: bool) -> list[Observer]:
-    """What `check` watches beyond backward calls and steps; a picture does without."""
-    hidden, births = HiddenWrites(session), Births(session)
-    reach = Reach(session, births, cuts)
-    growth = GrowthWatcher(session)
-    return [
-        growth,
-        Evaluations(session, growth),
-        Frozen(session),
-        Acts(session, steps, Clips(session)),
-        Accounts(session, births),
-        hidden,
-        Writes(session, hidden),
-        Values(session),
-        GradientShapes(session),
-        Losses(session),
-        Layouts(session),
-        Sequences(session),
-        Directions(session),
-        births,
-        Leaves(session, births),
-        Constants(session),
-        MissingGradients(session, cuts),
-        Unowned(session, births, reach),
-        Targets(session),
-        Terms(session, cuts, reach),
-        reach,
-        FlatGradients(session),
-        *truths.observers(session, births, gradcheck),
-    ]
 
 
 @contextmanager

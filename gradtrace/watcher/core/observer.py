@@ -45,6 +45,10 @@ class Observer:
 
     #: whether rules judge by what it reports
     serves_rules: ClassVar[bool] = True
+    #: whether every check has it; the others are made where an option asks for them
+    in_every_check: ClassVar[bool] = True
+    #: observers that must hear of the same call or step before this one
+    comes_after: ClassVar[tuple[type[Observer], ...]] = ()
 
     def __init__(self, session: Session) -> None:
         self.session = session

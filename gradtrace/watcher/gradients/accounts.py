@@ -21,6 +21,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.gradients.acts import Acts
 from gradtrace.watcher.graph import saved, walk
 from gradtrace.watcher.graph.group_links import Group, GroupLinks
 from gradtrace.watcher.parameters.births import Births
@@ -80,6 +81,9 @@ class _Account:
 
 
 class Accounts(Observer):
+    # what the user's code did to a gradient is known before a step is accounted for
+    comes_after = (Acts,)
+
     def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)
         self._births = births

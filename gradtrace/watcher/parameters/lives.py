@@ -117,6 +117,7 @@ class Lives(Observer):
     """The records of all parameters, by the identity of the tensor."""
 
     serves_rules = False
+    in_every_check = False
 
     def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)

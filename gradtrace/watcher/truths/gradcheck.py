@@ -33,6 +33,8 @@ _WIDTHS, _AGREE, _WRONG = (1e-5, 1e-6), 1e-3, 1e-2
 class BackwardChecks(Observer):
     """Runs code of the user's more often than the script does: only where that is wanted."""
 
+    in_every_check = False
+
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._tried: Counter[type] = Counter()

@@ -120,7 +120,7 @@ class TestComment:
             ("x = 1  # gradtrace: ignore", "it names no rule", "name the one"),
             ("x = 1  # gradtrace: ignore[]", "it names no rule", "name the one"),
             ("x = 1  # gradtrace: ignore[stale]", "no rule is called 'stale'", "did you mean stale-grad?"),
-            ("x = 1  # gradtrace: ignore[no-graph]", "no-graph found nothing here", "take it away"),
+            ("x = 1  # gradtrace: ignore[no-graph]", "no-graph found nothing here", "remove it"),
         ],
     )
     def test_that_silences_nothing_is_told(self, text: str, message: str, mend: str, tmp_path: Path) -> None:
@@ -215,14 +215,14 @@ class TestBaseline:
         ("content", "message"),
         [
             (None, "cannot read the baseline old.json: No such file or directory; make it with --write-baseline"),
-            ("", "old.json is no baseline of gradtrace"),
-            ("{", "old.json is no baseline of gradtrace"),
-            ("[]", "old.json is no baseline of gradtrace"),
-            ('{"findings": []}', "old.json is no baseline of gradtrace"),
-            ('{"format": "gradtrace.baseline", "version": 2, "findings": []}', "old.json is no baseline of gradtrace"),
-            ('{"format": "gradtrace.baseline", "version": 1, "findings": [{}]}', "old.json is no baseline"),
-            ('{"format": "gradtrace.baseline", "version": 1, "findings": 1}', "old.json is no baseline"),
-            ("\x80", "old.json is no baseline of gradtrace"),
+            ("", "old.json is damaged: it is not"),
+            ("{", "old.json is damaged: it is not"),
+            ("[]", "old.json is not a gradtrace baseline"),
+            ('{"findings": []}', "old.json is not a gradtrace baseline"),
+            ('{"format": "gradtrace.baseline", "version": 2, "findings": []}', "old.json is not a gradtrace baseline"),
+            ('{"format": "gradtrace.baseline", "version": 1, "findings": [{}]}', "old.json is damaged: findings"),
+            ('{"format": "gradtrace.baseline", "version": 1, "findings": 1}', "old.json is damaged: findings"),
+            ("\x80", "old.json is damaged: it is not"),
         ],
     )
     def test_that_cannot_be_read_is_told_before_the_run(

@@ -37,7 +37,7 @@ class Desk:
         for one in leaves:
             leaf = self.book.known(one)
             assert leaf is not None
-            self.book.before_backward(one, leaf)
+            self.book.before_backward([(one, leaf)])
             before.append((one, leaf, state(one.grad)))
         torch.stack([one.sum() for one in leaves]).sum().backward()  # type: ignore[no-untyped-call]
         self.book.after_backward(before, record)

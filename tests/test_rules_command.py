@@ -39,7 +39,7 @@ def test_all_or_one_for_programs(gradtrace: Runner) -> None:
     assert [row["rule"] for row in document["rules"]] == [manual.rule for manual in manuals()]
     (row,) = json.loads(gradtrace.here("rules", "stale-grad", "--format", "json").out)["rules"]
     assert set(row) == {"rule", "level", "summary", "why", "bad", "good", "notes", "needs", "silence"}
-    assert row["needs"] == {"calls": 2, "steps": 2}
+    assert row["needs"] == {"calls": 2, "steps": 2, "abilities": []}
     assert row["level"] == "error"
 
 
@@ -48,7 +48,7 @@ def test_all_or_one_for_programs(gradtrace: Runner) -> None:
     [
         (["stale-grd"], "no rule is called 'stale-grd'; did you mean stale-grad?"),
         (["stale"], "no rule is called 'stale'; did you mean stale-grad?"),
-        (["quux"], "no rule is called 'quux'; there are broadcast-loss, "),
+        (["quux"], "no rule is called 'quux'; there are attached-target, "),
         (["--format", "yaml"], "no format of rules is called 'yaml'; there are json, text"),
     ],
 )

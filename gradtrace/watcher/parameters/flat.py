@@ -39,7 +39,7 @@ _SATURATED = "gradtrace: saturated"
 #: the constant 1 (or its logarithm) where they normalize a single element; then products with values follow in attention
 _NORMALIZING = frozenset({"SoftmaxBackward0", "LogSoftmaxBackward0"})
 _MATMULS = frozenset({"MmBackward0", "BmmBackward0", "AddmmBackward0", "BaddbmmBackward0"})
-_BETWEEN = 4
+_BETWEEN = 5
 #: products: the inputs, each with the name of what is saved of the other one
 _PRODUCTS = {
     **dict.fromkeys(("MmBackward0", "BmmBackward0"), ((0, "mat2"), (1, "self"))),
@@ -274,8 +274,17 @@ def _weighs_values(node: Any, users: Mapping[Any, Sequence[Any]]) -> bool:
         level = [user for below in level for user in users.get(below, ())]
         if any(type(user).__name__ in _MATMULS for user in level):
             return True
-        level = [user for user in level if type(user).__name__ in walk.VIEWS or "Dropout" in type(user).__name__]
+        level = [user for user in level if _keeps_weights(user)]
     return False
+
+
+def _keeps_weights(node: Any) -> bool:
+    """Whether what goes through are the same weights, in another shape or partly dropped: on the CPU torch drops them by
+    multiplying with a constant."""
+    name = type(node).__name__
+    if name in ("MulBackward0", "DivBackward0"):
+        return any(child is None for child, _ in node.next_functions)
+    return name in walk.VIEWS or "Dropout" in name
 
 
 def users_of(nodes: Sequence[Any]) -> dict[Any, list[Any]]:

@@ -1,9 +1,9 @@
-"""A bootstrap target is computed with gradients, by the network that is to learn it.
+"""A bootstrap target is computed with gradients, by the network that should learn it.
 
 Why it matters
     In Q-learning and actor-critic methods the target `reward + gamma * value(next_state)` stands for data. With its graph
-    attached, the loss also moves the value of the next state towards the present one. That is another method (residual
-    gradients), and rarely what is meant: it learns slower, or something else.
+    attached, the loss also moves the value of the next state toward the current one. That is another method (residual
+    gradients), and rarely intended: it learns more slowly, or learns something else.
 
 Bad
     for x, y in data:
@@ -22,7 +22,7 @@ Good
         loss.backward()
         optimizer.step()
 
-The finding is at the line that adds up the target. It is a note, since residual-gradient methods do this on purpose.
+The finding is at the line that computes the target. It is a note, since residual-gradient methods do this on purpose.
 """
 
 from __future__ import annotations
@@ -49,6 +49,6 @@ class AttachedTargetRule(Rule):
         return self.finding(
             event.stack,
             f"{name} requires grad: {event.function} trains the network through the target as well as through its prediction",
-            f"compute it under torch.no_grad(){detach}, unless residual gradients are meant",
+            f"compute {name} under torch.no_grad(){detach}, unless you intend residual gradients",
             ((event.loss, "the loss is computed here"), (event.stack[1:], "called from here")),
         )

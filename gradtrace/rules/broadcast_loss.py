@@ -1,8 +1,8 @@
-"""The two sides of a loss broadcast against each other, so that every sample is compared with every other.
+"""The two sides of a loss broadcast against each other, so that every prediction is compared with every target.
 
 Why it matters
-    [n, 1] minus [n] is [n, n], without an error: each prediction is compared with every target, and the best that the
-    model can do is to predict their mean. The loss falls a little and then stays.
+    [n, 1] minus [n] is [n, n], and no error is raised: each prediction is compared with every target, and the best that
+    the model can do is predict their mean. The loss falls a little and then stops improving.
 
 Bad
     loss = F.mse_loss(model(x), prices)  # [16, 1] and [16]
@@ -12,7 +12,7 @@ Good
     loss = F.mse_loss(model(x).squeeze(1), prices)
     loss.backward()
 
-The finding is at the line that pairs them. Sides that were unsqueezed on purpose are no finding.
+The finding is at the line that combines them. Sides that were unsqueezed on purpose are not reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BroadcastLoss(Rule):
         one, other, result = list(event.one), list(event.other), list(event.result)
         return self.finding(
             event.stack,
-            f"{event.op} of shapes {one} and {other} broadcasts to {result}: every sample is paired with every other",
+            f"{event.op} of shapes {one} and {other} broadcasts to {result}: every sample is compared with every other",
             f"give both the same shape: {_mend(event)}",
             ((event.stack[1:], "called from here"),),
         )
@@ -46,5 +46,5 @@ def _mend(event: Broadcast) -> str:
     longer, shorter = sorted((event.one, event.other), key=len, reverse=True)
     dim = next((i for i, size in enumerate(longer) if size == 1 and longer[:i] + longer[i + 1 :] == shorter), None)
     if dim is None:
-        return f".view({', '.join(map(str, longer))}) on the other"
-    return f"squeeze({dim}) the one of shape {list(longer)}, or unsqueeze({dim}) the one of shape {list(shorter)}"
+        return f".view({', '.join(map(str, longer))}) on the other tensor"
+    return f"squeeze({dim}) the tensor of shape {list(longer)}, or unsqueeze({dim}) the tensor of shape {list(shorter)}"

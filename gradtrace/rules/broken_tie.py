@@ -1,8 +1,8 @@
-"""Two modules that shared a parameter train two separate ones.
+"""Two modules that shared a parameter now train two separate parameters.
 
 Why it matters
-    Weight tying holds as long as both modules hold the same Parameter object. Replacing one of them, copying one of the two
-    modules, or load_state_dict(assign=True) makes two: they start equal or not, and each step moves them further apart.
+    Weight tying works only while both modules hold the same Parameter object. Replacing one of them, copying one of the two
+    modules, or load_state_dict(assign=True) makes two parameters, and each step moves them further apart.
 
 Bad
     class Tied(nn.Module):
@@ -41,8 +41,8 @@ Good
         loss_fn(tied(x), y).backward()
         optimizer.step()
 
-The finding is where one of the two was replaced. It is a note where that was a copy of the shared values, as one makes to untie
-them on purpose.
+The finding is at the line that replaced one of the two. It is a note where the replacement is a copy of the shared values, which
+is how people untie weights on purpose.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BrokenTieRule(Rule):
             return []
         return self.finding(
             event.parted or event.tied,
-            f"{names_of(event.names, len(event.names))} were one parameter and are two now: the optimizer moves them apart",
+            f"{names_of(event.names, len(event.names))} were one parameter and are now two: the optimizer moves them apart",
             "copy the values into the shared parameter (weight.copy_ under no_grad), or tie the two again afterwards",
             ((event.tied, "they were tied here"), (event.parted[1:], "called from here")),
             Level.NOTE if event.on_purpose else None,

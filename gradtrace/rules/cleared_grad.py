@@ -1,14 +1,14 @@
 """Gradients are computed and cleared again before any step uses them.
 
 Why it matters
-    zero_grad() in the wrong place throws away what backward() has just computed. The step then moves by less than was
-    meant (only the last micro-batch counts), or not at all, and nothing raises an error. The same happens where step()
+    zero_grad() in the wrong place discards what backward() just computed. The step then moves the parameters by less than
+    intended (only the last micro-batch counts), or not at all, and no error is raised. The same happens when step()
     comes before backward() in each iteration, and zero_grad() before both.
 
 Bad
     for batch in batches:
         for x, y in batch:
-            optimizer.zero_grad()  # drops what the parts before have added
+            optimizer.zero_grad()  # discards what earlier micro-batches added
             loss_fn(model(x), y).backward()
         optimizer.step()
 
@@ -19,8 +19,8 @@ Good
             loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is at the line that clears; where step() comes before backward(), at the step; where no step is written at all,
-at the backward call. A step that is written and never runs is a matter of never-stepped. A gradient that another optimizer's
+The finding is at the line that clears the gradients; where step() comes before backward(), at the step; where the code has no
+step at all, at the backward call. A step that never runs is reported by never-stepped. A gradient that another optimizer's
 step has used, or that your own code has read, is not counted: a generator's loss leaves gradients in the discriminator, and
 clearing those is right.
 """
@@ -120,9 +120,9 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"the gradients of {_loss(one)} are computed {event.calls} times and cleared again: the "
+            f"the gradients of {_loss(one)} are computed {event.calls} times and cleared each time: the "
             f"`{event.optimizer}` that holds {leaves_of(one)} never makes a step",
-            "call `step()` of that optimizer after this backward call",
+            f"call `step()` of that `{event.optimizer}` after this backward call",
         )
 
     def _count(self, of: _Optimizer, step: OptimizerStep) -> None:
@@ -178,12 +178,12 @@ class ClearedGrad(Rule):
             return self._swapped(seen, one, step, moved)
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} before `{step_call(step)}` uses them: "
+            f"the gradients of {_loss(one)} are cleared before `{step_call(step)}` uses them: "
             f"{f'{seen.steps} steps' if seen.steps > 1 else 'the step'} found no gradient in {leaves_of(one)}",
             "clear the gradients before the backward call, or after the step",
             (
                 (one.stack, "the gradients are computed here"),
-                (step.stack, "this step finds nothing"),
+                (step.stack, "this step finds no gradients"),
                 (_caller(one), "called from here"),
             ),
         )
@@ -194,14 +194,14 @@ class ClearedGrad(Rule):
         what = f"`{step_call(step)}`" if moved == step.stack else "this call"
         return self.finding(
             moved,
-            f"`{step_call(step)}` runs before {backward} in each iteration, when the gradients of the iteration before have "
-            f"been cleared: {f'{seen.steps} steps' if seen.steps > 1 else 'the step'} found no gradient in "
+            f"`{step_call(step)}` runs before {backward} in each iteration, after the gradients of the previous iteration "
+            f"were cleared: {f'{seen.steps} steps' if seen.steps > 1 else 'the step'} found no gradient in "
             f"{leaves_of(one)}",
             f"move {what} below {backward}",
             (
                 (step.stack, "the step"),
                 (one.stack, "the gradients are computed here"),
-                (one.cleared, "and cleared here, before a step"),
+                (one.cleared, "they are cleared here, before a step uses them"),
             ),
         )
 
@@ -211,9 +211,9 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} between the calls that belong to one `{step_call(step)}`: "
+            f"the gradients of {_loss(one)} are cleared between the backward calls that belong to one `{step_call(step)}`: "
             f"of {len(step.given) + len(step.lost)} calls only {len(step.given)} count",
-            "clear once for each step: before the first of these backward calls, or after the step",
+            "clear the gradients once per step: before the first of these backward calls, or after the step",
             ((one.stack, "each of these calls should count"), (step.stack, "this step uses only the last of them")),
         )
 
@@ -230,15 +230,17 @@ class ClearedGrad(Rule):
         lost = [one for one in step.lost if not one.taken and not one.read]
         one = lost[-1]
         what = f" of `{one.root}`" if one.root else ""
-        message = f"this drops the gradients of {len(lost)} backward calls{what} that no step has used"
+        message = f"the gradients of {len(lost)} backward calls{what} are cleared before any step has used them"
         if short:
-            message += f": the next `{step_call(step)}` sums {len(step.given)} calls, where {usual} make up the others"
+            message += f": the next `{step_call(step)}` sums {len(step.given)} calls, the other steps sum {usual}"
         else:
-            message += f" yet: they are too few for a step, which sums {usual}"
+            message += f": they are too few for a step, which sums {usual}"
         return self.finding(
             one.cleared,
             message,
-            "clear only after a step" if short else "make a step with what is left, or leave these batches out",
+            "clear the gradients only after a step"
+            if short
+            else "make a step with these gradients, or skip these batches",
             ((one.stack, "these calls are lost"), (step.stack, "the next step")),
             Level.ERROR if short else Level.NOTE,
         )
@@ -249,9 +251,9 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"this clears the gradients of {_loss(one)} each time before a step has used them: they have no effect",
-            "clear before this backward call, not after it, if the step is to use its gradients",
-            ((one.stack, "computed here"), (step.stack, "this step uses only what was added afterwards")),
+            f"the gradients of {_loss(one)} are cleared every time before a step uses them, so they have no effect",
+            "clear the gradients before this backward call, not after it, if the step should use them",
+            ((one.stack, "computed here"), (step.stack, "this step uses only gradients added afterwards")),
             Level.WARNING,
         )
 

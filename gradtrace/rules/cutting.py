@@ -11,13 +11,13 @@ from gradtrace.source import syntax
 _LONG = 40
 
 _FIXES = {
-    "detached": "pass the tensor itself on: numbers, .data and detached tensors carry no graph",
-    "copied": "keep the tensor, or use torch.stack or torch.cat on several: {op} copies values alone",
-    "no_grad": "compute what is to be trained outside of torch.no_grad() (inference_mode, set_grad_enabled(False))",
-    "not differentiable": "use something differentiable instead: {op} has no gradient",
-    "frozen": "leave requires_grad on for the parameters that are to be trained",
-    "unasked": "create it with requires_grad=True, or call requires_grad_() on it, before the optimizer is given it",
-    "written": "compute with the value itself, as F.linear(x, weight) does: what is written into a parameter has no graph",
+    "detached": "use the tensor itself: numbers, .data and detached tensors have no graph",
+    "copied": "use the tensor itself, or torch.stack or torch.cat for several: {op} copies only the values",
+    "no_grad": "compute what should be trained outside of torch.no_grad() (inference_mode, set_grad_enabled(False))",
+    "not differentiable": "use a differentiable operation instead: {op} has no gradient",
+    "frozen": "leave requires_grad=True on the parameters that should be trained",
+    "unasked": "create it with requires_grad=True, or call requires_grad_() on it, before you pass it to the optimizer",
+    "written": "compute with the value itself, as in F.linear(x, weight): a value written into a parameter has no graph",
     "constant gradient": "pass create_graph=True: without it the gradient is a constant",
 }
 #: what to use instead of an operation without a gradient
@@ -32,7 +32,7 @@ _INSTEAD = {
     ),
     **dict.fromkeys(("long()", "int()", "bool()"), "stay in floating point: integers have no gradient"),
     **dict.fromkeys(
-        ("max()", "min()", "topk()", "sort()"), "use the values that {op} gives, its indices have no gradient"
+        ("max()", "min()", "topk()", "sort()"), "use the values that {op} returns: its indices have no gradient"
     ),
 }
 
@@ -52,7 +52,7 @@ def fix(cut: Cut) -> str:
     dist = _sampled(cut)
     if dist:
         return (
-            f"use `{dist}.rsample()`; a distribution without it, of categories for one, needs F.gumbel_softmax or a loss "
+            f"use `{dist}.rsample()`; a distribution without it, such as Categorical, needs F.gumbel_softmax or a loss "
             f"with `{dist}.log_prob(...)`"
         )
     instead = _INSTEAD.get(cut.op) if cut.why == "not differentiable" else None

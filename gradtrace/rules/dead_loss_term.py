@@ -1,9 +1,9 @@
-"""A term of the loss reaches none of the parameters that it is to train.
+"""A term of the loss reaches none of the parameters that it should train.
 
 Why it matters
     The loss is a sum, and falls; but one of its terms is a constant for the optimizer that steps: its path to the
-    parameters was cut, by detach(), no_grad() or a number. In a GAN's generator step, `D(fake.detach())` gives gradients
-    to the discriminator alone, which nobody uses.
+    parameters was cut by detach(), no_grad() or a conversion to a number. In a GAN's generator step, `D(fake.detach())`
+    gives gradients only to the discriminator, and no step uses them.
 
 Bad
     for x, y in data:
@@ -24,8 +24,8 @@ Good
         loss.backward()
         optimizer.step()
 
-The finding is at the operation that cut the path. A detach() within one's own network (a stop-gradient, a baseline, a
-commitment loss, a straight-through sum) is a choice, and is not reported.
+The finding is at the operation that cut the path. A detach() within the trained network itself (a stop-gradient, a
+baseline, a commitment loss, a straight-through sum) is a choice, and is not reported.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _term(event: DeadTerm) -> str:
 
 def _fix(event: DeadTerm) -> str:
     if event.cut.why == "no_grad":
-        return "compute it with gradients on; if it is only to be printed, leave it out of the loss"
+        return f"compute {_term(event)} with gradients on; if it is only printed, leave it out of the loss"
     if event.kind == "term":
-        return "pass the tensor itself on, without the detach"
-    return "add the tensor itself, which has a graph; if it is only to be printed, leave it out of the loss"
+        return "use the tensor itself, without detach()"
+    return "add the tensor itself, which has a graph; if it is only printed, leave it out of the loss"

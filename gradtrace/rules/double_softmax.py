@@ -1,9 +1,9 @@
-"""Softmax or sigmoid goes into a loss that applies it again.
+"""The output of softmax or sigmoid is passed to a loss that applies it again.
 
 Why it matters
-    cross_entropy takes raw scores and applies log_softmax itself; binary_cross_entropy_with_logits applies the sigmoid.
-    Fed with probabilities, they see scores between 0 and 1: gradients are flat, the loss stays far from zero, and
-    training is slow or stops early without any error.
+    cross_entropy expects logits and applies log_softmax itself; binary_cross_entropy_with_logits applies the sigmoid.
+    Probabilities are treated as logits between 0 and 1: gradients are small, the loss stays far from zero, and
+    training is slow or stalls without any error.
 
 Bad
     probabilities = F.softmax(classifier(x), dim=1)
@@ -15,7 +15,7 @@ Good
     loss = F.cross_entropy(scores, labels)
     loss.backward()
 
-The finding is at the first softmax or sigmoid, in an nn.Sequential at the module that applies it.
+The finding is at the first softmax or sigmoid; in an nn.Sequential, at the module that applies it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DoubleSoftmaxRule(Rule):
             mend,
             (
                 (event.made, f"{event.first} is applied here"),
-                (event.stack, f"{_taker(event)} takes it in here"),
+                (event.stack, f"its output is passed to {_taker(event)} here"),
                 (event.made[1:], "called from here"),
             ),
             # applied twice it is what it is applied once
@@ -59,20 +59,20 @@ def _taker(event: DoubleSoftmax) -> str:
 def _words(event: DoubleSoftmax) -> tuple[str, str]:
     if event.second == "logarithm":
         return (
-            f"the output of {event.first} goes into {event.loss}, which takes the logarithms of probabilities",
-            "use log_softmax here",
+            f"the output of {event.first} is passed to {event.loss}, which expects log-probabilities",
+            f"use log_softmax instead of {event.first}",
         )
     if event.first == "log_softmax":
         return (
-            f"the output of log_softmax goes into {event.loss}, which applies it again, to no effect",
-            "pass the raw scores, or use nll_loss",
+            f"the output of log_softmax is passed to {event.loss}, which applies log_softmax again, without effect",
+            "pass the logits, or use nll_loss",
         )
     if event.loss == "logsumexp":
         return (
-            "the output of this softmax is taken for scores: softmax is applied to it again",
-            "pass probs=, or the raw scores as logits=, to a distribution",
+            "the output of this softmax is passed to a distribution as logits: softmax is applied again",
+            "pass the probabilities as probs=, or the values before softmax as logits=",
         )
     return (
-        f"the output of this {event.first} goes into {event.loss}, which applies {event.second} itself",
-        f"pass the raw scores to the loss, and apply {event.first} only where probabilities are read",
+        f"the output of this {event.first} is passed to {event.loss}, which applies {event.second} itself",
+        f"pass the logits to {event.loss}, and apply {event.first} only where you need probabilities",
     )

@@ -1,8 +1,8 @@
-"""One gradient moves a parameter twice: an optimizer holds it twice, or two optimizers step on it.
+"""One gradient updates a parameter twice: an optimizer holds it twice, or two optimizers step on it.
 
 Why it matters
-    A parameter that is listed twice is moved twice in each step, with momentum and weight decay applied twice as well. Two
-    optimizers that hold the same parameter and both step after one backward call add their updates up.
+    A parameter that is listed twice is updated twice in each step, with momentum and weight decay applied twice as well. If
+    two optimizers hold the same parameter and both step after one backward call, both updates are applied.
 
 Bad
     optimizer = torch.optim.SGD([*model.parameters(), *model[2].parameters()], lr=0.01)
@@ -18,8 +18,8 @@ Good
         loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is where the optimizer is made, or at the second of the two steps. Optimizers that take turns on a parameter, each
-with gradients of its own, are not reported; nor are two that hold the same parameters throughout.
+The finding is where the optimizer is created, or at the second of the two steps. Optimizers that alternate on a parameter, each
+with its own gradients, are not reported; nor are two that hold exactly the same parameters.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class DuplicateParameter(Rule):
         if isinstance(event, HeldTwice):
             return self.finding(
                 event.made,
-                f"`{event.optimizer}` holds {names_of(event.names, event.count)} twice: each step moves them twice",
-                "list each parameter once: model.parameters() has those of all submodules, and shared ones once",
+                f"`{event.optimizer}` holds {names_of(event.names, event.count)} twice, so each step updates them twice",
+                "list each parameter once: model.parameters() yields those of all submodules, and shared ones once",
             )
         if isinstance(event, Step) and event.optimizer:
             found = [use for use in event.uses if self._is_second(event, use)]
@@ -78,12 +78,12 @@ class DuplicateParameter(Rule):
             return []
         return self.finding(
             step.stack,
-            f"`{step.optimizer}` steps on the gradient of {names_of(use.leaves, use.count)} that `{first}` has used already: "
-            "both hold these parameters, and one backward call moves them twice",
-            "give each parameter to one of the two optimizers, or clear its gradient between the two steps",
+            f"`{step.optimizer}` steps on the gradient of {names_of(use.leaves, use.count)} that `{first}` has already used: "
+            "both hold these parameters, so one backward call updates them twice",
+            "pass each parameter to only one of the two optimizers, or clear its gradient between the two steps",
             (
                 (use.used_stack, "the first of the two steps"),
-                (use.contributions[-1].stack, "the gradient is from here"),
+                (use.contributions[-1].stack, "the gradient was computed here"),
             ),
         )
 

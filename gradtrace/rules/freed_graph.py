@@ -1,15 +1,15 @@
-"""backward() or autograd.grad() runs through a graph that an earlier call has freed.
+"""backward() or autograd.grad() runs through a graph that an earlier call freed.
 
 Why it matters
-    A backward call frees what the graph saved, unless retain_graph=True. If a tensor of that graph gets into the next
-    computation (a hidden state, a reused `fake`, a loss built before the loop), the next call fails with "Trying to
-    backward through the graph a second time" -- at the call, not at the line that carried the tensor over. Where the
-    graph saved nothing (only additions), there is no error, and values of before the last step are trained on.
+    A backward call frees the saved tensors of the graph, unless retain_graph=True. If a tensor of that graph is used in
+    the next computation (a hidden state, a reused `fake`, a loss built before the loop), the next call fails with "Trying
+    to backward through the graph a second time" -- at the call, not at the line that carried the tensor over. Where the
+    graph saved nothing (only additions), there is no error, and the gradient is computed with outdated values.
 
 Bad
     state = None
     for x, y in chunks:
-        out, state = rnn(x, state)  # the state drags the last chunk's graph along
+        out, state = rnn(x, state)  # the state keeps the graph of the previous chunk
         loss_fn(out, y).backward()
 
 Good
@@ -19,9 +19,8 @@ Good
         loss_fn(out, y).backward()
         state = state.detach()
 
-The finding is at the line where the mend goes: where the freed graph enters the new computation, or is stored for it; at
-the line that built what every call needs, where that happens once; or, where nothing new was built, at the call that
-freed it.
+The finding is at the line to fix: where a tensor of the freed graph is used in the new computation, or stored for it; at the
+line that computes once what every call needs; or, where nothing new was computed, at the call that freed the graph.
 """
 
 from __future__ import annotations
@@ -77,18 +76,20 @@ class FreedGraph(Rule):
         place = _diagnose(event, found)
         outcome = f"so {_call(event)} fails"
         if not failed:
-            outcome = "without an error, because nothing was saved there, but its values are those from before the step"
+            outcome = (
+                "without an error, because the graph saved no tensors, but its values are from before the last step"
+            )
         return self.finding(
             place.stack or event.stack,
             f"{place.what}, {outcome}",
             place.mend,
             (
-                (place.carrier, "it is carried over here"),
-                (found.entry, "the freed graph enters the new computation here"),
-                (found.used, f"the graph of {_earlier(found)} took it in here"),
-                (found.built, f"the part that is needed again was built here ({found.op})"),
-                (found.call_stack, "this call freed it"),
-                (event.stack, "this call needs it again"),
+                (place.carrier, "carried over to the next iteration here"),
+                (found.entry, "the new computation uses the freed graph here"),
+                (found.used, f"{_earlier(found)} was computed from it here"),
+                (found.built, f"the part that is needed again was computed here ({found.op})"),
+                (found.call_stack, "this call freed the graph"),
+                (event.stack, "this call needs the graph again"),
                 (place.stack[1:], "called from here"),
             ),
             Level.ERROR if failed else Level.WARNING,
@@ -97,8 +98,8 @@ class FreedGraph(Rule):
     def _unexplained(self, event: Backward) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"{expression(event.stack, event.root)} hangs on a graph that an earlier call has freed",
-            "compute that part anew before this call, detach() it, or pass retain_graph=True to the first call",
+            f"{expression(event.stack, event.root)} still belongs to a graph that an earlier backward call freed, so {_call(event)} fails",
+            "compute that part again before this call, detach() it, or pass retain_graph=True to the first call",
         )
 
 
@@ -128,13 +129,13 @@ def _diagnose(event: Backward, found: Reentry) -> _Place:
     if again and not found.rebuilt and _takes_part(event, found):
         return _keep(event, found)
     if _earlier_strays(found):
-        return _stray(
-            found.used, found, f"the backward of {_earlier(found)} runs on from here into {{part}}, and frees it"
-        )
+        return _stray(found.used, found, f"the backward of {_earlier(found)} also runs through {{part}}, and frees it")
     if _this_strays(found):
         root = expression(event.stack, event.root)
         return _stray(
-            found.entry, found, f"{root} runs on from here into {{part}}, and {_earlier(found)} has freed that"
+            found.entry,
+            found,
+            f"the backward of {root} also runs through {{part}} and which the backward of {_earlier(found)} freed",
         )
     if not again and found.entered_later and _is_part(found):
         return _keep(event, found)
@@ -181,11 +182,11 @@ def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
     line = within(stack, shared_depth(stack, found.built))
     name = next(iter(_names(line, found)), "")
     part = f"the graph of `{name}`" if name else "a graph"
-    cut = f"`{name}.detach()`" if name else "detach() what enters"
+    cut = f"detach it here: `{name}.detach()`" if name else "detach() it here"
     return _Place(
         line,
-        what.format(part=f"{part}, which it is not there to train"),
-        f"cut it off here, {cut}, or compute that under torch.no_grad()",
+        what.format(part=f"{part}, which it should not train"),
+        f"{cut}, or compute it under torch.no_grad()",
     )
 
 
@@ -195,11 +196,11 @@ def _built_once(event: Backward, found: Reentry) -> _Place:
     if line and syntax.opens_loop(line[0]):  # `for part in output.chunk(4)`
         return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in questions.assigned(line[0])) if line else ""
-    what = "what is collected here" if collected else made or "this part of the graph"
+    what = "the collected tensors" if collected else made or "this part of the graph"
     return _Place(
         line,
-        f"{what} {'are' if ' and ' in what else 'is'} computed once, and its first use frees its graph",
-        "compute it inside the loop or closure, before each backward call; or, if it is not to be trained, detach() it",
+        f"{what} {'are' if collected or ' and ' in what else 'is'} computed once, and the first backward call frees the graph",
+        "compute it inside the loop or closure, before each backward call; or, if it should not be trained, detach() it",
     )
 
 
@@ -214,17 +215,15 @@ def _collected(found: Reentry) -> Stack:
 
 def _keep(event: Backward, found: Reentry) -> _Place:
     again = found.call_stack == event.stack
-    when = "it needs again when it comes round" if again else "is needed again"
+    when = "it needs again in the next iteration" if again else "a later call needs again"
     return _Place(found.call_stack, f"this call frees a graph that {when}", _keeping(event, found, again))
 
 
 def _keeping(event: Backward, found: Reentry, again: bool) -> str:
     if _is_first_of_two(event, found):
-        return "pass create_graph=True here if the loss is to act through this gradient, otherwise retain_graph=True"
+        return "pass create_graph=True here if the loss should train through this gradient, otherwise retain_graph=True"
     if event.request == "grad" and again and not found.entry:
-        return (
-            "ask for all of it in one call, torch.autograd.grad takes a list of inputs; or pass retain_graph=True here"
-        )
+        return "compute all gradients in one call: torch.autograd.grad accepts several inputs; or pass retain_graph=True here"
     if event.request == "grad" or again:
         return "pass retain_graph=True here, or, if these are losses, add them up and call backward once"
     simple = found.call_root.isidentifier() and event.root.isidentifier() and found.call_root != event.root
@@ -235,29 +234,29 @@ def _keeping(event: Backward, found: Reentry, again: bool) -> str:
 def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place:
     stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
     names = carried.names if carried else _names(stack, found)
-    graph = f"the graph of {_earlier(found)}, which that backward call has freed"
+    graph = f"the graph of {_earlier(found)}, which an earlier backward call freed"
     kept = names or (questions.assigned(found.built[0]) if found.built else ())
     parts = (carrying.detached_in_part(site, kept) for site in (*stack, *event.stack))
     if parted := next(filter(None, parts), None):
         name, site = parted
         mend = f"detach all of it: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
-        what = f"`{name}` still hangs on {graph}: only a part of it is detached here"
+        what = f"`{name}` still belongs to {graph}: only a part of it is detached"
         return _Place((site,), what, mend, carrier=stack)
     if not names:
-        mend = f"detach() what is carried over; or, {_TOGETHER}"
-        return _Place(stack, f"what enters here still hangs on {graph}", mend)
+        mend = f"detach() the tensor that is carried over; or, {_TOGETHER}"
+        return _Place(stack, f"a tensor that this line uses still belongs to {graph}", mend)
     listed = " and ".join(f"`{name}`" for name in names)
     if names == (event.root,):
-        mend = f"call backward on the new loss alone, and add up numbers: `{event.root} += loss.item()`"
-        return _Place(stack, f"{listed} still holds the losses of earlier turns, whose graph is freed", mend)
+        mend = f"call backward on the new loss only, and sum numbers: `{event.root} += loss.item()`"
+        return _Place(stack, f"{listed} still contains the losses of earlier iterations, whose graphs were freed", mend)
     if carrying.grows(stack[0], names[0]):
         mend = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
         return _Place(stack, f"{listed} still holds tensors of {graph}", mend)
-    hang = "hangs" if len(names) == 1 else "hang"
+    belong = "belongs" if len(names) == 1 else "belong"
     nodes = {one.node for one in event.reentries if (one.built, one.entry) == (found.built, found.entry)}
     several = len(nodes) > 1 and carried is not None and "[" not in names[0]
     mend = f"{_detaching(stack, names, several)}; or, {_TOGETHER}"
-    return _Place(stack, f"{listed} still {hang} on {graph}", mend)
+    return _Place(stack, f"{listed} still {belong} to {graph}", mend)
 
 
 _TOGETHER = "to train through both, add the losses up and call backward once"
@@ -269,9 +268,10 @@ def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
     if stored:
         return f"store it without its graph: `{names[0]} = {stored}.detach()`"
     detached = ", ".join(f"{name}.detach()" for name in names)
+    them, they = ("it", "it is") if len(names) == 1 else ("them", "they are")
     if several and len(names) == 1:
         detached = f"tuple(part.detach() for part in {names[0]})"
-    return f"cut it loose before it is used again: `{', '.join(names)} = {detached}`"
+    return f"detach {them} before {they} used again: `{', '.join(names)} = {detached}`"
 
 
 def _names(line: Stack, found: Reentry) -> tuple[str, ...]:

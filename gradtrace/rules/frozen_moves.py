@@ -1,8 +1,8 @@
-"""A frozen parameter, or a frozen layer, goes on changing.
+"""A frozen parameter or layer keeps changing.
 
 Why it matters
-    requires_grad = False stops new gradients, not the optimizer: a parameter that keeps an old .grad, if only one of zeros,
-    is moved on by momentum and weight decay. And batch norm in training mode updates its running statistics whether its
+    requires_grad = False stops new gradients, not the optimizer: a parameter that keeps an old .grad, even one of zeros, is
+    still updated by momentum and weight decay. And batch norm in training mode updates its running statistics whether its
     weights are frozen or not.
 
 Bad
@@ -24,8 +24,8 @@ Good
         model[0].requires_grad_(False)
         optimizer.zero_grad()
 
-The finding is where the parameters are frozen. That a frozen backbone keeps its batch norm in training mode is a note: some
-want the statistics to follow the new data.
+The finding is where the parameters are frozen. A frozen backbone whose batch norm stays in training mode is a note: some
+people want the statistics to follow the new data.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ class FrozenMoves(Rule):
         if isinstance(event, FrozenMoved):
             return self.finding(
                 event.stack,
-                f"{names_of(event.names, event.count)} are frozen here, but `{event.optimizer}` still moves them: they keep "
-                "a gradient, if only one of zeros, and the optimizer applies momentum and weight decay to them",
-                "set their .grad to None as well (zero_grad(set_to_none=True) does), or make a new optimizer without them",
-                ((event.step, "this step moves them"), (event.stack[1:], "called from here")),
+                f"{names_of(event.names, event.count)} are frozen, but `{event.optimizer}` still updates them: their .grad "
+                "is not None, even if it is zero, so the optimizer applies momentum and weight decay to them",
+                "also set their .grad to None (zero_grad(set_to_none=True) does), or create a new optimizer without them",
+                ((event.step, "this step updates them"), (event.stack[1:], "called from here")),
             )
         if isinstance(event, FrozenStatistics):
             return self.finding(
                 event.stack,
-                f"the weights of this batch norm are frozen, but {event.calls} calls in training mode have updated its "
+                f"the weights of this batch norm are frozen, but {event.calls} calls in training mode updated its "
                 "running statistics",
-                "call eval() on the frozen part after model.train(), if its outputs are to stay the same",
+                "call eval() on the frozen part after model.train(), if its outputs should stay the same",
                 ((event.stack[1:], "called from here"),),
                 Level.NOTE,
             )

@@ -2,7 +2,7 @@
 
 Why it matters
     .grad is None until a backward call has run, and again after zero_grad(), which sets it to None. Code that scales,
-    clips or logs gradients between zero_grad() and backward() finds nothing, and ends in an error about NoneType. A leaf
+    clips or logs gradients between zero_grad() and backward() finds none, and fails with an error about NoneType. A leaf
     that does not require grad, or that the loss does not depend on, never gets a gradient.
 
 Bad
@@ -23,8 +23,8 @@ Good
             p.grad.mul_(0.5)
         optimizer.step()
 
-The finding is at the line that reads the gradient, if the script ends over it. Code that asks whether .grad is None
-is fine.
+The finding is at the line that reads the gradient, if the script fails because of it. Code that checks whether .grad is
+None is fine.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class GradBeforeBackward(Rule):
     needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, GradMissing) or event.kind not in _TELLS or not event.stack:
+        if not isinstance(event, GradMissing) or event.kind not in _MESSAGES or not event.stack:
             return []
         name = _name(event)
         later = _backward_after(event.stack[0])
-        message = _TELLS[event.kind].format(name=name)
+        message = _MESSAGES[event.kind].format(name=name)
         fix = _HELP[event.kind].format(name=name, later=f" (line {later})" if later else "")
         return self.finding(
             event.stack,
@@ -61,17 +61,17 @@ class GradBeforeBackward(Rule):
             fix,
             (
                 (event.cleared, "the gradients are cleared here"),
-                ((_at(event.stack[0], later),) if later else (), "the backward call that would fill it comes later"),
+                ((_at(event.stack[0], later),) if later else (), "the backward call that fills it comes later"),
                 (event.stack[1:], "called from here"),
             ),
         )
 
 
-_TELLS = {
+_MESSAGES = {
     "early": "`{name}.grad` is None: no backward call has run before this line",
     "cleared": "`{name}.grad` is None: it was cleared, and no backward call has filled it since",
     "unreached": "`{name}.grad` is None: no backward call before this line reached `{name}`",
-    "plain": "`{name}.grad` is None: `{name}` does not require grad, so that backward() computes no gradient for it",
+    "plain": "`{name}.grad` is None: `{name}` does not require grad, so backward() computes no gradient for it",
 }
 _HELP = {
     "early": "use it after `backward()`{later}",

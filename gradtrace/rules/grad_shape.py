@@ -1,8 +1,8 @@
-"""A gradient that does not have the shape of what it belongs to.
+"""A gradient does not have the shape of its tensor.
 
 Why it matters
     The gradient passed to backward() or autograd.grad() must have the shape of the tensor it is called on; what a
-    custom Function's backward returns must have the shapes of forward's inputs. torch names the index, not the line.
+    custom Function's backward returns must have the shapes of forward's inputs. The error of torch names an index, not a line.
 
 Bad
     logits = classifier(x)
@@ -41,7 +41,7 @@ class GradShape(Rule):
         if event.kind == "assigned":
             return self.finding(
                 event.stack,
-                f"the .grad assigned here has shape {event.given}, its tensor has shape {event.wanted}",
+                f"the assigned .grad has shape {event.given}, but its tensor has shape {event.wanted}",
                 f"assign a gradient of shape {event.wanted}",
                 ((event.stack[1:], "called from here"),),
             )
@@ -51,8 +51,8 @@ class GradShape(Rule):
         place, _ = _returning(event)
         return self.finding(
             place or event.made or event.stack,
-            f"the hook{'' if event.op.startswith('<') else f' `{event.op}`'} returns a gradient of another shape than it was given",
-            "return a gradient of the same shape (expand_as, unsqueeze), or nothing, to leave it as it is",
+            f"the hook{'' if event.op.startswith('<') else f' `{event.op}`'} returns a gradient of another shape than the one it received",
+            "return a gradient of the same shape (expand_as, unsqueeze), or None to leave the gradient unchanged",
             ((event.made, "the hook is registered here"), (event.stack, "this call runs it")),
         )
 
@@ -60,7 +60,7 @@ class GradShape(Rule):
         root = expression(event.stack, event.root)
         wanted = "is a single number" if event.wanted == "[]" else f"has shape {event.wanted}"
         mend = (
-            "leave the gradient out, or call backward on the tensor before it was reduced"
+            f"omit the gradient, or call backward on the tensor that {root} was reduced from"
             if event.wanted == "[]"
             else f"pass a gradient of shape {event.wanted}, or call backward on the tensor of shape {event.given}"
         )
@@ -68,7 +68,7 @@ class GradShape(Rule):
             event.stack,
             f"the gradient passed for {root} has shape {event.given}, but {root} {wanted}",
             mend,
-            ((event.made, f"{root} was made here"), (event.stack[1:], "called from here")),
+            ((event.made, f"{root} was computed here"), (event.stack[1:], "called from here")),
         )
 
     def _returned(self, event: Misfit) -> list[Finding]:
@@ -76,14 +76,14 @@ class GradShape(Rule):
         function = event.op.removesuffix("Backward") if event.backward else event.op
         if event.kind == "count":
             message = f"backward of `{function}` returns {event.given} gradients for {event.wanted} inputs of forward"
-            mend = "return one gradient for each input of forward, in order, and None for those that need none"
+            mend = "return one gradient for each input of forward, in order, and None for those without a gradient"
         else:
             what = f"`{name}`" if name else f"gradient number {event.index}"
             message = (
                 f"backward of `{function}` returns {what} of shape {event.given} for an input of shape {event.wanted}"
             )
-            turned = sorted(event.given) == sorted(event.wanted) and event.given != event.wanted
-            how = "transpose it" if turned else "sum over the dimensions that forward broadcast"
+            transposed = sorted(event.given) == sorted(event.wanted) and event.given != event.wanted
+            how = "transpose it" if transposed else "sum over the dimensions that forward broadcast"
             mend = f"return a gradient of shape {event.wanted}, in the order of forward's inputs: {how}"
         made = _assignment(place, name)
         return self.finding(
@@ -91,8 +91,8 @@ class GradShape(Rule):
             message,
             mend,
             (
-                (made, f"`{name}` is made here"),
-                (event.made, "this operation was made here"),
+                (made, f"`{name}` is computed here"),
+                (event.made, "the Function is applied here"),
                 (event.stack, "this call runs its backward"),
             ),
         )

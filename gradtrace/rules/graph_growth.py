@@ -1,9 +1,9 @@
-"""A variable, list or buffer keeps old graphs alive, more with every step.
+"""A variable, list or buffer keeps more and more old graphs alive.
 
 Why it matters
-    A tensor that came out of the network holds its whole graph: nodes, saved activations, everything below. Summed
-    into a running total, put into a list of losses or carried as a moving average without detach(), it keeps the
-    graphs of all steps since the start. Memory grows until the run dies, hours later.
+    A tensor that the network computed holds its whole graph, with all saved activations. Added to a running total,
+    appended to a list of losses or used in a moving average without detach(), it keeps the graphs of all steps since
+    the start. Memory grows until the run fails, hours later.
 
 Bad
     total = 0
@@ -51,7 +51,7 @@ class GraphGrowth(Rule):
         saved = f" with {size(event.bytes)} of saved tensors" if event.bytes else ""
         held = f"{event.nodes:,} nodes{saved}"
         grows = (
-            f", {event.per_step:,} nodes more with each step" if event.per_step else " and grows with every iteration"
+            f", {event.per_step:,} more nodes with each step" if event.per_step else " and grows with every iteration"
         )
         kept = _kept(event)
         return self.finding(
@@ -59,7 +59,7 @@ class GraphGrowth(Rule):
             f"`{holder}` keeps the graphs of earlier steps alive: {held}{grows}",
             "keep the value without its graph: .item() for a number, .detach() for a tensor; "
             "or compute it under torch.no_grad()",
-            ((event.made, "the newest tensor in it was made here"),) if kept else (),
+            ((event.made, f"the newest tensor in `{holder}` was computed here"),) if kept else (),
         )
 
 

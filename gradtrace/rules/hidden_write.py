@@ -1,15 +1,15 @@
-"""A tensor that an operation saved for its backward is changed in a way that torch does not notice.
+"""A tensor that was saved for backward is modified in a way that torch does not notice.
 
 Why it matters
     A write through `.data`, or by NumPy to an array that shares its memory with a tensor (torch.from_numpy, .numpy()),
-    does not count as a modification: no error is raised, and backward computes the gradient from the new values.
+    does not increase the version counter: no error is raised, and backward computes the gradient from the new values.
 
 Bad
     stage, losses = np.empty((16, 8), dtype=np.float32), []
     for window, y in windows:
         np.copyto(stage, window)
         losses.append(loss_fn(model(torch.from_numpy(stage)), y))
-    torch.stack(losses).mean().backward()  # all windows see the last one's values
+    torch.stack(losses).mean().backward()  # all windows have the last one's values
 
 Good
     losses = []
@@ -18,7 +18,7 @@ Good
     torch.stack(losses).mean().backward()
 
 A write before the forward pass or after the backward call (a clamp of the weights after each step, an update by hand)
-is fine. The finding is at the write, or, where NumPy's cannot be told, at the line that shares the memory.
+is fine. The finding is at the write; where the write by NumPy is not known, at the line that shares the memory.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class HiddenWrite(Rule):
             f"{writing(event.written)} changes {what_was_saved(event)}: {request(event)} silently computes with the "
             "new values",
             "write before the forward pass or after the backward call, under torch.no_grad() instead of through .data, "
-            "so that torch notices; or give the operation a copy (`.clone()`)",
+            "so that torch notices; or pass the operation a copy (`.clone()`)",
             (
                 (event.built, "this operation saved it"),
-                (event.stack, f"{request(event)} needs it as it was then"),
+                (event.stack, f"{request(event)} needs the original values"),
                 (event.written[1:], "called from here"),
             ),
         )
@@ -65,20 +65,20 @@ class HiddenWrite(Rule):
         cause = writing(where) if buffer and buffer.filled else "NumPy"
         return self.finding(
             where,
-            f"{cause} changes {name}, whose memory is that of a tensor which {operation(event.built)} saved for its "
-            f"gradient: {request(event)} silently computes with the new values",
+            f"{cause} changes {name}, which shares its memory with a tensor that {operation(event.built)} saved for "
+            f"backward: {request(event)} silently computes with the new values",
             _mend(buffer),
             (
                 ((buffer.shared,) if buffer else (), "the tensor shares the array's memory from here on"),
                 (event.built, "this operation saved the tensor"),
-                (event.stack, f"{request(event)} needs it as it was then"),
+                (event.stack, f"{request(event)} needs the original values"),
             ),
         )
 
 
 def _mend(buffer: Buffer | None) -> str:
     if buffer is None:
-        return "hand out a copy of the array: `torch.tensor(array)`"
+        return "make the tensor from a copy of the array: `torch.tensor(array)`"
     if buffer.lent:
         return f"write to a copy of the array: `{buffer.name} = {buffer.name}.copy()` first"
-    return f"hand out a copy: `torch.from_numpy({buffer.name}.copy())`"
+    return f"make the tensor from a copy: `torch.from_numpy({buffer.name}.copy())`"

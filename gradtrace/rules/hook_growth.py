@@ -1,9 +1,8 @@
-"""A hook is registered anew at every step, so that their number grows.
+"""A hook is registered again in every step, so the number of hooks grows.
 
 Why it matters
-    A hook stays until its handle's remove() is called. Registered in the loop or in forward, there is one more of
-    them at each step: the step gets slower and slower, gradients are changed again and again, and what the hooks hold
-    stays alive.
+    A hook stays until its handle's remove() is called. Registered in the loop or in forward, it is added once more in
+    each step: steps get slower and slower, gradients are changed several times, and whatever the hooks hold stays alive.
 
 Bad
     for x, y in data:
@@ -20,7 +19,7 @@ Good
         optimizer.step()
     handle.remove()
 
-The finding is at the line that registers the hook. A number of hooks that stops growing is no finding.
+The finding is at the line that registers the hook. A number of hooks that stops growing is not reported.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ class HookGrowth(Rule):
             return []
         return self.finding(
             event.stack or _registering(event),
-            f"{event.kind} is called on `{event.holder}` again and again: it has {event.hooks} hooks by now",
-            "register the hook once, before the loop, or call handle.remove() when it is done",
+            f"{event.kind} is called on `{event.holder}` again and again, and its hooks add up: it now has {event.hooks}",
+            "register the hook once, before the loop, or call handle.remove() when it is no longer needed",
         )
 
 

@@ -1,9 +1,10 @@
-"""An in-place write that autograd refuses: to a leaf that requires grad, or to a view that cannot take it.
+"""An in-place write that autograd forbids: to a leaf that requires grad, or to certain views.
 
 Why it matters
-    A parameter, or another tensor with requires_grad=True that you made, is where gradients arrive. Written to in place
-    with gradients on, it would become a result itself, so torch refuses: "a leaf Variable that requires grad is being
-    used in an in-place operation". The same goes for a view of a leaf, and for one of several views (chunk, unbind).
+    Gradients accumulate in leaves: parameters and other tensors that you created with requires_grad=True. Written to in
+    place with gradients on, a leaf would become the result of an operation, so torch raises an error: "a leaf Variable
+    that requires grad is being used in an in-place operation". The same goes for a view of a leaf, and for one of several
+    views (chunk, unbind).
 
 Bad
     w = torch.zeros(8, 1, requires_grad=True)
@@ -29,13 +30,13 @@ from gradtrace.rules.base import Rule
 from gradtrace.rules.writes import writing
 
 _NO_GRAD = (
-    "to set or update values, put the write under `with torch.no_grad():`; if gradients are to flow through it, write "
+    "to set or update values, put the write under `with torch.no_grad():`; if gradients should flow through it, write "
     "to a copy (`.clone()`)"
 )
 _MENDS = {
-    "view made under no_grad": "make the view and write to it both under torch.no_grad(), or both outside",
-    "one of several views": "write out of place, to a copy (`.clone()`), or into the whole tensor by an index instead "
-    "of into a piece of chunk, split or unbind",
+    "view made under no_grad": "create the view and write to it both under torch.no_grad(), or both outside",
+    "one of several views": "write out of place, to a copy (`.clone()`), or into the whole tensor by index instead "
+    "of into an output of chunk, split or unbind",
 }
 
 
@@ -50,9 +51,9 @@ class InplaceLeaf(Rule):
             return []
         return self.finding(
             event.stack,
-            f"{writing(event.stack)} writes in place to {_what(event)}, which autograd refuses",
+            f"{writing(event.stack)} writes in place to {_what(event)}, which autograd forbids",
             _MENDS.get(event.target, _NO_GRAD),
-            ((event.viewed, "the view was made here"), (event.stack[1:], "called from here")),
+            ((event.viewed, "the view was created here"), (event.stack[1:], "called from here")),
         )
 
 
@@ -64,4 +65,4 @@ def _what(event: Refused) -> str:
         return f"a view of {name}, a leaf that requires grad, with gradients on"
     if event.target == "one of several views":
         return f"one of several views of {name if event.name else 'one tensor'}"
-    return "a view made under torch.no_grad(), with gradients on"
+    return "a view created under torch.no_grad(), with gradients on"

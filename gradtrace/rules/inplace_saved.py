@@ -1,8 +1,8 @@
-"""A tensor that an operation saved for its backward is written to in place before that backward.
+"""A tensor that was saved for backward is modified in place before the backward call.
 
 Why it matters
-    Many operations keep their input or output for the gradient: a product its factors, sigmoid its result, a linear
-    layer its weight. A write to one of them in between (`x += y`, `x[i] = y`, nn.ReLU(inplace=True), an update of a
+    Many operations save their input or output for backward: a product its factors, sigmoid its result, a linear
+    layer its weight. Modifying one of them before backward (`x += y`, `x[i] = y`, nn.ReLU(inplace=True), an update of a
     buffer, optimizer.step()) makes backward fail with "one of the variables needed for gradient computation has been
     modified by an inplace operation", which names neither the write nor the operation.
 
@@ -34,12 +34,12 @@ from gradtrace.source import syntax
 from gradtrace.source.construction import construction
 
 _MENDS = {
-    "inplace=True": "use inplace=False here: what goes into this module is still needed as it was",
-    "max_norm": "max_norm rescales the table in place: look up before it is used otherwise, or use a copy of it there "
-    "(`.clone()`)",
-    "out=": "drop out= here and take the result instead: what lies there is still needed",
-    "step": "call backward before this step, or compute the forward pass anew after it; detach() what is carried over "
-    "from before it",
+    "inplace=True": "use inplace=False: backward still needs the original input of this module",
+    "max_norm": "max_norm rescales the embedding weight in place: do the lookup before the weight is used otherwise, or use a copy of "
+    "it there (`.clone()`)",
+    "out=": "remove out= and assign the result instead: backward still needs the tensor that out= overwrites",
+    "step": "call backward before this step, or run the forward pass again after it; detach() tensors that are carried over "
+    "from before the step",
 }
 
 
@@ -61,31 +61,31 @@ class InplaceSaved(Rule):
         cause = (made,) if made else event.written
         return self.finding(
             cause,
-            f"{writing(cause)} overwrites {what_was_saved(event)}, so that {request(event)} fails",
+            f"{writing(cause)} overwrites {what_was_saved(event)}, so {request(event)} fails",
             _mend(event),
             (
-                (event.written, "it is overwritten here"),
+                (event.written, "overwritten here"),
                 (event.built, "this operation saved it"),
-                (event.stack, f"{request(event)} needs it as it was then"),
+                (event.stack, f"{request(event)} needs the original values"),
                 (event.written[1:], "called from here"),
                 (event.built[1:], "called from here"),
             ),
         )
 
     def _carried(self, event: Overwritten, carried: Carried) -> list[Finding]:
-        """What hangs on the parameters as they were before a step is taken into the next turn."""
+        """A tensor computed from the parameters before a step is carried into the next iteration."""
         names = ", ".join(carried.names)
         kept = " and ".join(f"`{name}`" for name in carried.names)
         return self.finding(
             carried.stack,
-            f"{kept} still {'hangs' if len(carried.names) == 1 else 'hang'} on what was computed before {writing(event.written)}, "
-            f"which overwrites {what_was_saved(event)}, so that {request(event)} fails",
-            f"cut it loose before the next turn: `{names} = {', '.join(f'{name}.detach()' for name in carried.names)}`",
+            f"{kept} still {'belongs' if len(carried.names) == 1 else 'belong'} to a graph from before {writing(event.written)}, "
+            f"which overwrites {what_was_saved(event)}, so {request(event)} fails",
+            f"detach before the next iteration: `{names} = {', '.join(f'{name}.detach()' for name in carried.names)}`",
             (
-                (event.written, "it is overwritten here"),
+                (event.written, "overwritten here"),
                 (event.built, "this operation saved it"),
-                (event.entry, "it enters the new computation here"),
-                (event.stack, f"{request(event)} needs it as it was then"),
+                (event.entry, "the new computation uses the old graph here"),
+                (event.stack, f"{request(event)} needs the original values"),
                 (carried.stack[1:], "called from here"),
             ),
         )
@@ -93,9 +93,9 @@ class InplaceSaved(Rule):
     def _unseen(self, event: Overwritten) -> list[Finding]:
         return self.finding(
             event.built or event.stack,
-            f"something overwrites {what_was_saved(event)}, so that {request(event)} fails",
-            "use a copy here (`.clone()`), or do not write to it before the backward call",
-            ((event.stack, f"{request(event)} needs it as it was then"),),
+            f"an unknown write overwrites {what_was_saved(event)}, so {request(event)} fails",
+            "pass a copy to this operation (`.clone()`), or do not write to the tensor before the backward call",
+            ((event.stack, f"{request(event)} needs the original values"),),
         )
 
 
@@ -103,7 +103,7 @@ def _mend(event: Overwritten) -> str:
     if event.how in _MENDS:
         return _MENDS[event.how]
     if event.no_grad:
-        return "update it after the backward call, or give the operation a copy of it (`.clone()`)"
+        return "update it after the backward call, or pass the operation a copy (`.clone()`)"
     return _out_of_place(event.written[0]) or "write it out of place, or write to a copy (`.clone()`)"
 
 
@@ -120,7 +120,7 @@ def _out_of_place(site: Site) -> str | None:
         case ast.Assign(targets=[ast.Subscript(value=written)]) | ast.AugAssign(target=ast.Subscript(value=written)):
             whole = ast.unparse(written)
             return (
-                f"build `{whole}` anew instead of writing into it: torch.where for a mask, a list and torch.stack or "
+                f"create a new `{whole}` instead of writing into it: torch.where for a mask, a list and torch.stack or "
                 f"torch.cat for rows; or write into a copy (`{whole}.clone()`)"
             )
         case _:

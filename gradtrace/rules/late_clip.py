@@ -1,9 +1,9 @@
-"""Gradients are clipped at a moment when it has no effect on any step.
+"""Gradients are clipped at a point where clipping affects no step.
 
 Why it matters
-    clip_grad_norm_() changes the gradients that are there. Before backward() there are none, after step() they have
-    been used, and while a GradScaler's scale is on them the limit means something else. Training runs unclipped, and
-    explodes when it matters.
+    clip_grad_norm_() changes the gradients that exist. Before backward() there are none, after step() they have already
+    been used, and while they are scaled by a GradScaler the limit is compared with the scaled norm. Training runs
+    unclipped, and diverges when clipping would have helped.
 
 Bad
     for x, y in data:
@@ -21,7 +21,8 @@ Good
         clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-With a GradScaler call scaler.unscale_(optimizer) first. A limit so high that it only measures the norm is not reported.
+With a GradScaler, call scaler.unscale_(optimizer) first. A limit so high that the call only measures the norm is not
+reported.
 """
 
 from __future__ import annotations
@@ -97,18 +98,18 @@ class LateClip(Rule):
     def _never(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} is passed {clip.count} parameters that never have a gradient: the gradients that the step "
-            "uses are not clipped",
-            "pass the parameters of the model that is trained",
+            f"{_what(clip)} is passed {clip.count} parameters that never have a gradient, so the gradients that "
+            "the step uses are not clipped",
+            "pass the parameters of the model that you train",
             level=Level.WARNING,
         )
 
     def _none(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} is passed no parameters: the step uses the gradients unclipped",
+            f"{_what(clip)} is passed no parameters, so the step uses the gradients unclipped",
             "call model.parameters() again in this line, or keep a list: a generator yields its parameters only once, and "
-            "the optimizer has used it up",
+            "the optimizer has exhausted it",
             level=Level.WARNING,
         )
 
@@ -120,7 +121,7 @@ class LateClip(Rule):
     def _empty(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} runs before the backward call, when there are no gradients to clip: the step uses them "
+            f"{_what(clip)} runs before the backward call, when there are no gradients to clip, so the step uses them "
             "unclipped",
             "move it between backward() and step()",
         )
@@ -128,7 +129,7 @@ class LateClip(Rule):
     def _spent(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} runs after the step: the step has used the gradients unclipped, and they are cleared next",
+            f"{_what(clip)} runs after the step, which used the gradients unclipped, and they are cleared next",
             "move it between backward() and step()",
             ((clip.then, "the step that used them"),),
         )
@@ -146,7 +147,7 @@ class LateClip(Rule):
     def _scaled(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} clips gradients that are still multiplied by the GradScaler's scale, so that the limit is "
+            f"{_what(clip)} clips gradients that are still multiplied by the GradScaler's scale, so the limit is "
             "far too low for them",
             "call scaler.unscale_(optimizer) before clipping",
             ((clip.then, "the scale is removed only later"),),

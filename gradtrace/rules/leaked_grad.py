@@ -1,10 +1,10 @@
-"""Gradients of one loss end up in the parameters of another optimizer, whose step then uses them.
+"""Gradients of one loss accumulate in parameters of another optimizer, whose step then uses them.
 
 Why it matters
-    backward() puts gradients into every parameter that the loss depends on, not only into those that it should train.
+    backward() accumulates gradients in every parameter that the loss depends on, not only in those that it should train.
     A generator's loss also reaches the discriminator, a policy's loss also the critic, a student's loss also the
-    teacher. Where these gradients are still there when the other network makes its step, it is trained on the wrong
-    loss as well.
+    teacher. If these gradients are still there when the other network's optimizer steps, that network is trained on the
+    wrong loss as well.
 
 Bad
     for real, z in data:
@@ -16,7 +16,7 @@ Bad
         g_loss = -disc(gen(z)).mean()
         g_loss.backward()
         g_opt.step()
-        g_opt.zero_grad()  # the discriminator keeps what g_loss has put there
+        g_opt.zero_grad()  # the discriminator keeps the gradients of g_loss
 
 Good
     for real, z in data:
@@ -30,8 +30,8 @@ Good
         g_loss.backward()
         g_opt.step()
 
-Or keep the loss out of the other network: `advantage = reward - value.detach()`, `with torch.no_grad():` around a
-target network, requires_grad_(False) on a discriminator while the generator learns. The finding is at the backward call
+Or keep the loss from reaching the other network: `advantage = reward - value.detach()`, `with torch.no_grad():` around a
+target network, requires_grad_(False) on a discriminator while the generator trains. The finding is at the backward call
 whose gradients reach the wrong parameters. Gradients that are cleared before a step uses them, layers shared by two optimizers and
 losses that are summed on purpose are fine.
 """
@@ -123,9 +123,13 @@ class LeakedGrad(Rule):
             one.stack,
             f"{_loss(one)} also leaves gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
             f"gradients of {_loss(own, 'a later call')}: nothing cleared them in between",
-            f"clear the gradients before {_loss(own, 'the next loss')} is backpropagated, or keep {_loss(one)} out of "
+            f"clear the gradients before {_loss(own, 'the next loss')} is backpropagated, or keep {_loss(one)} from reaching "
             "these parameters (detach, requires_grad_(False))",
-            (*_entry(one), (own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
+            (
+                *_entry(one),
+                (own.stack, "the intended gradients are added here"),
+                (step.stack, "this step uses the sum"),
+            ),
         )
 
     def _added(self, step: OptimizerStep, one: Given) -> list[Finding]:
@@ -139,16 +143,20 @@ class LeakedGrad(Rule):
         if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):
             return []
         fix = (
-            "keep it out with .detach()"
+            "use .detach() to keep it from reaching them"
             if one.weighs
-            else "keep it out: requires_grad_(False) on these during this call"
+            else "call requires_grad_(False) on these parameters during this call"
         )
         return self.finding(
             one.stack,
-            f"{_loss(one)}, which trains other parameters, also puts gradients into {leaves_of(one)}, and "
+            f"{_loss(one)}, which trains other parameters, also accumulates gradients in {leaves_of(one)}, and "
             f"`{step_call(step)}` uses their sum with the gradients of {_loss(own, 'another call')}",
             f"{fix}, or clear them before {_loss(own, 'the other loss')} is backpropagated",
-            (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
+            (
+                *_entry(one),
+                (own.stack, "this loss should train these parameters"),
+                (step.stack, "this step uses the sum"),
+            ),
         )
 
     def _undetached(self, step: OptimizerStep, one: Given) -> list[Finding]:
@@ -162,10 +170,14 @@ class LeakedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"{_loss(one)} also puts gradients into {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
+            f"{_loss(one)} also accumulates gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
             f"gradients of {_loss(own)}: the generator's output was not detached",
             f"compute {_loss(one)} from the generator's output.detach()",
-            (*_entry(one), (own.stack, "the loss that is meant for these"), (step.stack, "this step uses the sum")),
+            (
+                *_entry(one),
+                (own.stack, "this loss should train these parameters"),
+                (step.stack, "this step uses the sum"),
+            ),
         )
 
     def _attack(self, step: OptimizerStep, one: Given) -> list[Finding]:
@@ -184,7 +196,7 @@ class LeakedGrad(Rule):
             f"{_loss(own, 'the training loss')}",
             "compute the input's gradient with torch.autograd.grad(loss, input), or clear the gradients before the "
             "training loss",
-            ((own.stack, "adds the gradients that are meant"), (step.stack, "this step uses the sum")),
+            ((own.stack, "the intended gradients are added here"), (step.stack, "this step uses the sum")),
             Level.ERROR if calls > 1 else Level.WARNING,
         )
 
@@ -209,21 +221,21 @@ class LeakedGrad(Rule):
     def _inflated(self, clip: Clipped, strays: Given) -> list[Finding]:
         return self.finding(
             strays.stack,
-            f"{_loss(strays)} also puts gradients into {leaves_of(strays)}, which no optimizer holds and nothing "
-            f"clears: the sum of {clip.summed} calls by now counts in the norm by which `{clip.op}` scales all gradients",
-            "run that part under torch.no_grad(), or set requires_grad_(False) on it, and clip only what the optimizer "
-            "holds",
-            (*_entry(strays), (clip.stack, "clipped together here")),
+            f"{_loss(strays)} also accumulates gradients in {leaves_of(strays)}, which no optimizer holds and nothing "
+            f"clears: the sum of {clip.summed} calls so far is part of the norm by which `{clip.op}` scales all gradients",
+            "run that part under torch.no_grad(), or call requires_grad_(False) on it, and clip only the parameters that the "
+            "optimizer holds",
+            (*_entry(strays), (clip.stack, "they are clipped together here")),
         )
 
     def _gathered(self, event: Collected) -> list[Finding]:
         one = event.given
         return self.finding(
             one.stack,
-            f"{_loss(one)} also puts gradients into {leaves_of(one)}, which no optimizer holds: {event.calls} calls "
-            "have added to them, and nothing ever uses or clears them",
-            "compute that part under torch.no_grad(), or set requires_grad_(False) on its parameters",
-            (*_entry(one), (event.step, "this step uses only the others")),
+            f"{_loss(one)} also accumulates gradients in {leaves_of(one)}, which no optimizer holds: {event.calls} calls "
+            "have added to them, and they are never used or cleared",
+            "compute that part under torch.no_grad(), or call requires_grad_(False) on its parameters",
+            (*_entry(one), (event.step, "this step uses only the other gradients")),
             # a network that stays as it is may be there to compare with, and is only run with more effort than needed
             Level.WARNING if event.written else Level.NOTE,
         )
@@ -240,7 +252,7 @@ def _loss(one: Given, otherwise: str = "this call") -> str:
 
 def _entry(one: Given) -> Iterable[tuple[Stack, str]]:
     if one.entry:
-        yield _called_by_name(one) or within(one.entry, 1), "through here"
+        yield _called_by_name(one) or within(one.entry, 1), "they are reached through this line"
 
 
 def _called_by_name(one: Given) -> Stack:

@@ -1,9 +1,9 @@
-"""A gradient becomes a term of a loss, but it was taken without create_graph: it is a constant there.
+"""A gradient is used as a term of a loss, but was computed without create_graph, so the term is a constant.
 
 Why it matters
-    A gradient penalty, a slope to be learned, a second derivative are functions of the parameters. Without
-    create_graph=True torch computes the value of the gradient alone. The term is still in the loss that is printed,
-    but no parameter feels it.
+    A gradient penalty, a learned slope and a second derivative are functions of the parameters. Without
+    create_graph=True torch computes only the value of the gradient. The term is still part of the printed loss, but
+    trains no parameter.
 
 Bad
     for x, y in data:
@@ -23,8 +23,8 @@ Good
         loss.backward()
         optimizer.step()
 
-The finding is at the call that takes the gradient. A gradient that moves an input (an attack, a saliency map),
-updates by hand or weighs a loss is meant to be a constant, and is not reported.
+The finding is at the call that computes the gradient. A gradient that changes an input (an attack, a saliency map),
+updates parameters by hand or weights a loss is a constant on purpose, and is not reported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from gradtrace.rules.places import expression
 
 _HELP = {
     "grad": "pass create_graph=True to this call (it implies retain_graph=True)",
-    "backward": "take it with torch.autograd.grad(..., create_graph=True) instead of backward() and .grad",
+    "backward": "compute it with torch.autograd.grad(..., create_graph=True) instead of backward() and .grad",
 }
 
 
@@ -66,11 +66,11 @@ class MissingCreateGraph(Rule):
         loss, of = expression(event.backward, event.loss), f"gradient of {expression(event.stack, event.root)}"
         return self.finding(
             event.stack,
-            f"the {of} is a term of {loss}, but a constant there: it was taken without create_graph, and trains nothing",
+            f"the {of} is a term of {loss}, but it was computed without create_graph, so it is a constant and trains nothing",
             _HELP[event.request],
             (
-                (event.entered, "it becomes a term of the loss here"),
-                (event.backward, f"{loss} is backpropagated here, without an effect of this term"),
+                (event.entered, "the gradient is used in the loss here"),
+                (event.backward, f"{loss} is backpropagated here, and this term has no effect"),
                 (event.stack[1:], "called from here"),
             ),
         )
@@ -81,7 +81,7 @@ class MissingCreateGraph(Rule):
             return []
         return self.finding(
             cut.stack,
-            f"{expression(event.stack, event.root)} is computed from this gradient alone, which has no graph: it was taken "
+            f"{expression(event.stack, event.root)} is computed only from this gradient, which has no graph: it was computed "
             "without create_graph",
             _HELP["grad"],
             ((event.stack, "this call finds no graph"), (cut.stack[1:], "called from here")),

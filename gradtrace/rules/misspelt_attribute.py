@@ -1,7 +1,7 @@
-"""An attribute that should be requires_grad is misspelt, or set on a module, and has no effect.
+"""requires_grad is misspelled, or set on a module, and has no effect.
 
 Why it matters
-    Tensors and modules take any attribute without an error. `weight.require_grad = False` freezes nothing, and neither does
+    Tensors and modules accept any attribute without an error. `weight.require_grad = False` freezes nothing, and neither does
     `model.requires_grad = False`: a module has no such attribute, only the method requires_grad_().
 
 Bad
@@ -20,7 +20,7 @@ Good
         loss_fn(model(x), y).backward()
         optimizer.step()
 
-The finding is at the assignment. Attributes that a module's own methods set on `self` are its own business.
+The finding is at the assignment. Attributes that a module's own methods set on `self` are not reported.
 """
 
 from __future__ import annotations
@@ -57,6 +57,6 @@ class MisspeltAttribute(Rule):
                 if own
                 else "a module has no such attribute, and its parameters still require grad"
             ),
-            "write requires_grad" if own else "call requires_grad_(False) on the module",
+            "write requires_grad = False" if own else "call requires_grad_(False) on the module",
             [((Site(*place, ""),), "and here") for place in places[1:3]],
         )

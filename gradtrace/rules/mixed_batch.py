@@ -1,9 +1,9 @@
-"""A computation along the wrong dimension lets the samples of a batch see each other.
+"""A computation along the wrong dimension mixes the samples of a batch.
 
 Why it matters
-    Softmax over dimension 0 of [batch, time] makes the samples of a batch compete; nn.LSTM without batch_first takes
-    the batch for time and carries its state from one sample to the next. Shapes fit, training runs, and the result
-    depends on who else is in the batch.
+    Softmax over dimension 0 of [batch, time] makes the samples of a batch compete; nn.LSTM without batch_first treats
+    the batch as time and carries its state from one sample to the next. Shapes match, training runs, and the result of
+    one sample depends on the other samples of the batch.
 
 Bad
     lstm = nn.LSTM(8, 16)
@@ -15,9 +15,9 @@ Good
     out, _ = lstm(x)  # x: [batch, time, 8]
     loss_fn(head(out[:, -1]), y).backward()
 
-A reshape that exchanges the sizes of batch and time (`x.view(time, batch, -1)`) is another one. The finding is at the
+A reshape that swaps the sizes of batch and time (`x.view(time, batch, -1)`) is reported as well. The finding is at the
 softmax, the call of the recurrent network or attention, or the reshape, and only where the rest of the code shows which
-dimension is meant.
+dimension is intended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MixedBatchRule(Rule):
         if not isinstance(event, MixedBatch):
             return []
         message, mend = _WORDS[event.kind](event)
-        if event.kind == "sequence, batch first":  # the module is told right, and its output read wrong
+        if event.kind == "sequence, batch first":  # the module is set up correctly, and its output read wrong
             return self.finding(
                 event.taken or event.stack, message, mend, ((event.stack, f"the {event.op} runs here"),)
             )
@@ -47,21 +47,24 @@ class MixedBatchRule(Rule):
             event.stack,
             message,
             mend,
-            ((event.taken, "the batch is read here as if it were the steps"), (event.stack[1:], "called from here")),
+            (
+                (event.taken, "the batch dimension is indexed here as if it were time"),
+                (event.stack[1:], "called from here"),
+            ),
         )
 
 
 def _softmax(event: MixedBatch) -> tuple[str, str]:
     return (
-        f"softmax over dimension 0 of {list(event.shape)}, but its weights are summed over another dimension, "
-        f"for each of the {event.shape[0]} entries on its own: they compete with each other instead",
+        f"softmax runs over dimension 0 of {list(event.shape)}, but its weights are summed over another dimension, "
+        f"separately for each of the {event.shape[0]} entries: these entries compete with each other",
         "use softmax(dim=-1), the dimension that is summed over",
     )
 
 
 def _rows(event: MixedBatch) -> tuple[str, str]:
     return (
-        f"softmax over dimension 0 of {list(event.shape)}, but one entry of each of the {event.shape[0]} rows is taken as "
+        f"softmax runs over dimension 0 of {list(event.shape)}, but one entry of each of the {event.shape[0]} rows is used as "
         "the probability of its class: the samples compete with each other instead of the classes",
         "use dim=1, the dimension of the classes",
     )
@@ -71,17 +74,17 @@ def _sequence(event: MixedBatch) -> tuple[str, str]:
     batch_first = event.kind == "sequence, batch first"
     taken = 0 if batch_first else 1
     return (
-        f"{'the' if batch_first else 'this'} {event.op} takes dimension 0 of {list(event.shape)} for the "
+        f"{'the' if batch_first else 'this'} {event.op} treats dimension 0 of {list(event.shape)} as the "
         f"{'batch' if batch_first else 'time'}, "
-        f"but {event.read} is read from dimension {taken} of its output, the batch's",
+        f"but {event.read} is read from dimension {taken} of its output, the batch dimension",
         "read the last step with out[:, -1]" if batch_first else "pass batch_first=True to the module",
     )
 
 
 def _loaded(event: MixedBatch) -> tuple[str, str]:
     return (
-        f"this {event.op} takes dimension 0 of {list(event.shape)} for the time, but it is the batch that a DataLoader has "
-        "put together",
+        f"this {event.op} treats dimension 0 of {list(event.shape)} as the time, but it is the batch dimension of a "
+        "DataLoader",
         "pass batch_first=True to the module",
     )
 
@@ -91,10 +94,10 @@ def _reshaped(event: MixedBatch) -> tuple[str, str]:
     split = len(event.result) > len(event.shape)
     return (
         f"{what} of shape {list(event.shape)} is reshaped to {list(event.result)}, which moves no element: each row of the "
-        "result is put together from several samples",
-        "split the last dimension in its place, and then move it: x.view(batch, time, parts, -1).permute(2, 0, 1, 3)"
+        "result combines several samples",
+        "split the last dimension first, then permute: x.view(batch, time, parts, -1).permute(2, 0, 1, 3)"
         if split
-        else "exchange the dimensions first: transpose(0, 1), and then reshape() where it is still needed",
+        else "swap the dimensions first: transpose(0, 1), then reshape() where it is still needed",
     )
 
 

@@ -1,8 +1,8 @@
 """An optimizer makes no step in the whole run, though gradients are computed for its parameters.
 
 Why it matters
-    backward() fills .grad, and only step() changes a parameter. Where the step never happens, because the call is
-    missing or its condition is never true, the model stays as it was initialized, without any error.
+    backward() fills .grad, and only step() changes a parameter. If step() never runs, because the call is missing or its
+    condition is never true, the model keeps its initial values, without any error.
 
 Bad
     window = 8
@@ -24,7 +24,7 @@ Good
 
 The finding is at the condition that was never true, else at the backward call. Runs that end early, by --steps or by an
 error, are not judged. It is a note where a later epoch may make the step, where your own code reads the gradients, where a
-GradScaler may have skipped each step, and where a loss of another optimizer only passes through these parameters.
+GradScaler may have skipped each step, and where another optimizer's loss only passes through these parameters.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class NeverSteppedRule(Rule):
             f"`{call}` never ran: {event.calls} backward calls gave gradients to {names_of(event.names, event.count)}, "
             "and no step used them"
         )
-        related = [(event.backward, "the gradients are computed here"), (event.made, "the optimizer is made here")]
+        related = [(event.backward, "the gradients are computed here"), (event.made, "the optimizer is created here")]
         uncalled = questions.uncalled(event.backward[0].path, "step")
         if uncalled:
             site = event.backward[0]._replace(line=uncalled, column=None)
@@ -74,8 +74,8 @@ class NeverSteppedRule(Rule):
         return self.finding(
             (Site(path, step.guard, ""),),
             f"{message}: `{step.condition}` was never true",
-            "let the condition become true within an epoch: count over epochs instead of within one, choose a smaller "
-            "window, or make a step with what is left at the epoch's end",
+            "make the condition true within an epoch: count over epochs instead of within one, use a smaller window, or "
+            "make a step with the remaining gradients at the end of the epoch",
             related,
             self._level(event, True),
         )

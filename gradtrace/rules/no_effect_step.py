@@ -1,9 +1,9 @@
 """Steps of an optimizer change none of its parameters.
 
 Why it matters
-    A learning rate of 0, from a typo, a schedule that has run out or a warm-up that counts epochs, makes each step a
-    no-op. With bfloat16 or float16 parameters, updates that are too small are rounded away. The loss moves a little with the
-    batches, and nothing is learned.
+    A learning rate of 0, from a typo, a schedule that has reached its end or a warm-up that counts epochs, makes each step a
+    no-op. With bfloat16 or float16 parameters, updates that are too small are rounded to zero. The loss varies a little
+    from batch to batch, and nothing is learned.
 
 Bad
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 // (step + 2))  # integer division
@@ -21,8 +21,8 @@ Good
         optimizer.step()
         schedule.step()
 
-The finding is at the step. A warm-up that starts at 0 and a schedule that ends there are right: one or two such steps are
-not reported, and some more at the start or the end of a run are a note.
+The finding is at the step. A warm-up that starts at 0 and a schedule that ends at 0 are fine: one or two such steps are
+not reported, and a few more at the start or end of a run are a note.
 """
 
 from __future__ import annotations
@@ -73,22 +73,22 @@ class NoEffectStep(Rule):
             event.stack,
             f"{which} of `{event.optimizer}` change nothing: the learning rate is 0 in every parameter group",
             _HELPS[event.when],
-            ((event.made, "the optimizer is made here"), (event.stack[1:], "called from here")),
+            ((event.made, "the optimizer is created here"), (event.stack[1:], "called from here")),
             None if event.when == "always" or event.steps >= _MUCH * event.of else Level.NOTE,
         )
 
     def _rounded(self, event: NoEffect) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"none of {event.of} steps of `{event.optimizer}` changes a parameter, though there are gradients: the updates "
-            f"are too small for {event.dtype} and are rounded away",
+            f"none of {event.of} steps of `{event.optimizer}` changes a parameter, although there are gradients: the updates "
+            f"are too small for {event.dtype} and are rounded to zero",
             "keep the parameters in float32 (use autocast for the forward pass), or raise the learning rate",
-            ((event.made, "the optimizer is made here"), (event.stack[1:], "called from here")),
+            ((event.made, "the optimizer is created here"), (event.stack[1:], "called from here")),
         )
 
 
 _HELPS = {
-    "always": "give the optimizer a learning rate above 0, or look at the schedule that sets it",
-    "start": "let the warm-up begin above 0, as with (step + 1) / warmup, and count steps instead of epochs",
-    "end": "give the schedule the number of steps that are really made, or end training where it reaches 0",
+    "always": "pass the optimizer a learning rate above 0, or check the schedule that sets it",
+    "start": "start the warm-up above 0, for example with (step + 1) / warmup, and count steps instead of epochs",
+    "end": "set the schedule to the number of steps that the run really makes, or end training where it reaches 0",
 }

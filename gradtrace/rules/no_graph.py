@@ -2,7 +2,7 @@
 
 Why it matters
     Something between the parameters and the loss cut the path: detach(), .data, .item(), NumPy, torch.no_grad(),
-    argmax, a comparison, torch.tensor(t), or parameters that are all frozen. torch names the loss, not the cut.
+    argmax, a comparison, torch.tensor(t), or parameters that are all frozen. The error of torch names neither the operation nor its line.
 
 Bad
     pred = classifier(x).argmax(1)
@@ -36,7 +36,7 @@ _INPUT = "One of the differentiated Tensors does not require grad"
 #: calls on a leaf before anything is said
 _OFTEN = 2
 
-#: causes that are told of here
+#: causes that are reported here
 _CAUSES = ("detached", "copied", "no_grad", "not differentiable", "frozen", "unasked")
 
 
@@ -83,8 +83,8 @@ class NoGraph(Rule):
             asked = questions.unrequired(event.stack[0]) if event.stack else None
             return self.finding(
                 (_at(event.stack[0], asked),) if asked else event.stack,
-                f"{request} has no graph: nothing that went into it requires grad",
-                "create what is to be trained with requires_grad=True, and compute with it in torch operations",
+                f"{request} has no graph: none of the tensors that it was computed from requires grad",
+                "create the tensors that should be trained with requires_grad=True, and use torch operations on them",
                 ((event.stack, "this call finds no graph"),),
             )
         if cut.why == "unasked" and (given := questions.listed(cut.stack[0])):
@@ -96,11 +96,11 @@ class NoGraph(Rule):
         place = _off(event.made) or event.made
         return self.finding(
             place,
-            f"what is computed under torch.inference_mode() can never be part of a graph, and {event.op} needs it for one",
-            "use torch.no_grad() in its place, or clone() the result outside of inference mode",
+            f"a tensor that was created under torch.inference_mode() can never be part of a graph, but {event.op} needs it for backward",
+            "use torch.no_grad() instead, or clone() the tensor outside of inference mode",
             (
-                (event.made, "it is computed here"),
-                (event.stack, f"{event.op} is given it here"),
+                (event.made, "the tensor is computed here"),
+                (event.stack, f"the tensor is passed to {event.op} here"),
                 (place[1:], "called from here"),
             ),
         )
@@ -110,14 +110,14 @@ class NoGraph(Rule):
         self._leaves[event.stack] += 1
         if self._leaves[event.stack] != _OFTEN:
             return []
-        what = f"{expression(event.stack, event.root)} is a new leaf, and this call gives no parameter a gradient"
-        return self._cut(event.rewrapped[0], what, event, "this call reaches the new leaf alone")
+        what = f"{expression(event.stack, event.root)} is a new leaf, so this call gives no parameter a gradient"
+        return self._cut(event.rewrapped[0], what, event, "this call reaches only the new leaf")
 
     def _put_back(self, event: Backward, step: Step) -> list[Finding]:
-        """The loss was cut off and told to require grad again: no error, and no parameter gets a gradient."""
+        """The loss was detached and set to require grad again: no error, and no parameter gets a gradient."""
         root = expression(event.stack, event.root)
-        what = f"{root} is cut off from the parameters of {step.optimizer}, which get no gradient"
-        return self._cut(event.rewrapped[0], what, event, "this call reaches none of them")
+        what = f"{root} has no path to the parameters of {step.optimizer}, so they get no gradient"
+        return self._cut(event.rewrapped[0], what, event, "this call reaches none of these parameters")
 
     def _cut(self, cut: Cut, what: str, event: Backward, role: str) -> list[Finding]:
         place = _place(cut)
@@ -138,7 +138,7 @@ class NoGraph(Rule):
         return self.finding(
             (stack[0]._replace(line=line), *stack[1:]) if line else stack,
             f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
-            f"create it with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
+            f"create `{name}` with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
             (
                 (stack if stack != event.stack else (), f"`{name}` is passed here"),
                 (event.stack, "this call finds no graph"),
@@ -172,5 +172,5 @@ def _what(cut: Cut) -> str:
     if cut.why == "no_grad":
         return f"{operation(cut)} ran with gradients off"
     if cut.why == "unasked":
-        return f"{operation(cut)} was given a tensor that does not require grad"
+        return f"{operation(cut)} was passed a tensor that does not require grad"
     return f"{operation(cut)} cuts the path to the parameters"

@@ -1,9 +1,9 @@
-"""A tensor that is no leaf is treated as one: its .grad is read, or it is given to an optimizer.
+"""A non-leaf tensor is used as a leaf: its .grad is read, or it is passed to an optimizer.
 
 Why it matters
-    backward() fills .grad of leaves only: of tensors that no operation made. `.to()`, a slice, a multiplication give
-    a new tensor, whose .grad stays None; an update by hand that skips None then never happens, and an optimizer
-    refuses it.
+    backward() fills .grad only of leaves: tensors that are not the result of an operation. `.to()`, a slice or a
+    multiplication returns a new tensor, whose .grad stays None; a manual update that skips None then never happens, and
+    an optimizer rejects the tensor.
 
 Bad
     scale = torch.ones(1, requires_grad=True).to(torch.float64)
@@ -17,8 +17,8 @@ Good
     loss.backward()
     print(scale.grad)
 
-Where the gradient of an intermediate result is wanted (a feature map), call retain_grad() on it before backward().
-The finding is at the operation where its result was taken for the leaf, else where the missing gradient is read.
+For the gradient of an intermediate result (a feature map), call retain_grad() on it before backward(). The finding is at the
+operation whose result was used in place of the leaf, else where the missing gradient is read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class NonLeafGrad(Rule):
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, GradMissed):
-            # the read that ended the script was told of before
+            # the read that ended the script was reported before
             return [replace(one, occurrences=one.occurrences - bool(event.error)) for one in self._missed(event)]
         return self._refused(event) if isinstance(event, NotOptimizable) else []
 
@@ -55,24 +55,24 @@ class NonLeafGrad(Rule):
         if event.stray_leaf and event.made:
             return self.finding(
                 event.made,
-                f"{event.op} makes a new tensor from the leaf here, and .grad of {name} stays None: backward fills the leaf's",
+                f"{event.op} returns a new tensor, not the leaf, so .grad of {name} stays None: backward fills only the .grad of the leaf",
                 _earlier(event),
-                ((event.stack, "its .grad is read here, and is None"), (event.made[1:], "called from here")),
+                ((event.stack, ".grad is read here, and is None"), (event.made[1:], "called from here")),
             )
         return self.finding(
             event.stack,
-            f".grad of {name} is read, but {event.op} made it: it is no leaf, and backward keeps no gradient for it",
-            "call retain_grad() on it before backward(), or take the gradient with torch.autograd.grad",
-            ((event.made, "it was made here"),),
+            f".grad of {name} is read, but {name} is the result of {event.op}, not a leaf, so backward does not fill its .grad",
+            "call retain_grad() on it before backward(), or compute the gradient with torch.autograd.grad",
+            ((event.made, "it was computed here"),),
         )
 
     def _refused(self, event: NotOptimizable) -> list[Finding]:
         made = within(event.made, shared_depth(event.made, event.stack)) if event.made else event.stack
         return self.finding(
             made,
-            f"{event.op} makes a tensor that is no leaf here, and {event.optimizer} refuses it",
-            "make a leaf of its values: `.detach().clone().requires_grad_()`, or give the optimizer the leaf it came from",
-            ((event.stack, f"{event.optimizer} is given it here"),),
+            f"{event.op} returns a non-leaf tensor, and {event.optimizer} rejects it",
+            "make a leaf of its values: `.detach().clone().requires_grad_()`, or pass the optimizer the leaf that it was computed from",
+            ((event.stack, f"it is passed to {event.optimizer} here"),),
         )
 
 
@@ -84,9 +84,7 @@ def _earlier(event: GradMissed) -> str:
         return f"make a leaf of it again: `{updated} = (...).detach().requires_grad_()`"
     if event.op == "to()":
         return "do this before requires_grad is set: `torch.ones(n, dtype=..., device=...).requires_grad_()`"
-    return (
-        f"set requires_grad after this, on what {event.op} returns; or keep the tensor that went in, and read its .grad"
-    )
+    return f"set requires_grad on the result of {event.op}; or keep the original tensor, and read its .grad"
 
 
 def _whose(site: Site) -> str:

@@ -1,9 +1,9 @@
-"""NaN or infinity comes down to a leaf's gradient.
+"""NaN or infinity reaches the gradient of a leaf.
 
 Why it matters
-    Some operations have no finite slope everywhere: sqrt and log at 0, a quotient by 0, acos at 1, softmax over a row
-    of -inf. torch.where, masks and nan_to_num behind them mend the value, not the slope: backward multiplies infinity
-    by 0, which is NaN, and one step later every parameter is NaN. The loss looks fine until then.
+    The derivative of some operations is not finite everywhere: sqrt and log at 0, division by 0, acos at 1, softmax over a
+    row of -inf. torch.where, masks and nan_to_num after them fix the value, not the derivative: backward multiplies
+    infinity by 0, which is NaN, and one step later every parameter is NaN. Until then the loss looks fine.
 
 Bad
     x = torch.tensor([-1.0, 0.0, 2.0], requires_grad=True)
@@ -15,8 +15,8 @@ Good
     safe = torch.where(x > 0, torch.log(torch.where(x > 0, x, 1.0)), 0.0)
     safe.sum().backward()
 
-The finding is at the operation that makes it, in a graph or in code that writes gradients by hand; where that is not known,
-at the step that uses the gradient. NaN that a mask removes again before it reaches a leaf is no finding.
+The finding is at the operation that produces it, in a graph or in code that writes gradients by hand; where that is not known,
+at the step that uses the gradient. NaN that a mask removes before it reaches a leaf is not reported.
 """
 
 from __future__ import annotations
@@ -30,16 +30,22 @@ from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression, names_of
 
-_WHERE = "a torch.where or mask behind it is too late: both branches have slopes, so choose at the input"
+_WHERE = "a torch.where or mask after it is too late, since backward runs through both branches: mask the input"
 
-#: by kind: what happened, and the mend
+#: by kind: what happened, and the fix
 _KINDS = {
-    "zero": ("{op} of zero has no finite slope", "keep its input away from zero: add a small eps, or clamp(min=eps)"),
-    "negative": ("{op} of a negative number is NaN", "clamp its input to what {op} is defined for"),
-    "edge": ("{op} has an infinite slope at the ends of its range", "clamp its input: x.clamp(-1 + eps, 1 - eps)"),
-    "outside": ("{op} of a number outside its range is NaN", "clamp its input to the range, a small eps inside it"),
+    "zero": (
+        "{op} of zero has no finite derivative",
+        "keep its input away from zero: add a small eps, or clamp(min=eps)",
+    ),
+    "negative": ("{op} of a negative number is NaN", "clamp its input to the domain of {op}"),
+    "edge": (
+        "{op} has an infinite derivative at the ends of its domain",
+        "clamp its input: x.clamp(-1 + eps, 1 - eps)",
+    ),
+    "outside": ("{op} of a number outside its domain is NaN", "clamp its input to the domain, inside by a small eps"),
     "row": (
-        "{op} over a row of nothing but -inf is NaN",
+        "{op} over a row that is all -inf is NaN",
         "leave one entry of each row unmasked, or mask with a large finite number (-1e9) instead of -inf",
     ),
     "single": (
@@ -56,46 +62,49 @@ _KINDS = {
         "pass zero_infinity=True, or drop those samples",
     ),
     "inf": (
-        "{op} takes in an infinite value, and zero times infinity is NaN in backward, whatever hides it afterwards",
-        "replace the infinite values *before* this operation (masked_fill(mask, 0.0)), not the NaN behind it",
+        "the input of {op} has an infinite value, and zero times infinity is NaN in backward, even if it is masked afterwards",
+        "replace the infinite values *before* this operation (masked_fill(mask, 0.0)), not the NaN after it",
     ),
     "nan": (
-        "{op} takes in NaN, and zero times NaN is NaN in backward, whatever hides it afterwards",
+        "the input of {op} has a NaN, and zero times NaN is NaN in backward, even if it is masked afterwards",
         "replace the NaN in its input first (torch.where, nan_to_num), then compute",
     ),
     "overflow": (
-        "{op} gives a number too large for its type",
+        "{op} overflows: its result is too large for its dtype",
         "clamp its input, or use the stable form (logsumexp, softplus, log_softmax, binary_cross_entropy_with_logits)",
     ),
     "custom": (
-        "the backward of this custom Function gives values that are not finite",
-        "guard the divisions, logs and roots in its backward",
+        "the backward of this custom Function returns values that are not finite",
+        "guard the divisions, logarithms and square roots in its backward",
     ),
     "unknown": (
         "backward of {op} turns finite gradients into values that are not finite",
-        "look at the values that go in here; torch.autograd.set_detect_anomaly(True) stops at this operation",
+        "check the inputs of this operation; torch.autograd.set_detect_anomaly(True) stops at it",
     ),
 }
-_DIVISION = ("{op} by zero has no finite slope", "keep the divisor away from zero: add a small eps, or clamp(min=eps)")
+_DIVISION = (
+    "{op} by zero has no finite derivative",
+    "keep the divisor away from zero: add a small eps, or clamp(min=eps)",
+)
 #: where the range is not that of a sine
 _EDGES = {"AcoshBackward0": "x.clamp(min=1 + eps)", "LogitBackward0": "x.clamp(eps, 1 - eps), or pass eps=1e-6"}
 _QUOTIENTS = ("Div", "Reciprocal", "Addcdiv")
-_NORMALISED = ("{op} of equal values divides by zero", "give it an eps greater than zero")
+_NORMALISED = ("{op} of equal values divides by zero", "pass it an eps greater than zero")
 
 #: what half precision brings about, and a GradScaler skips
 _SKIPPED = ("overflow", "custom", "unknown", "inf")
 #: by operation without a graph: what it does, and how to guard it
 _BY_HAND = {
     "log": "takes the logarithm of zero",
-    "sqrt": "takes the root of a negative number",
-    "mean": "takes the mean of nothing",
-    "std": "takes the deviation of a single value",
+    "sqrt": "takes the square root of a negative number",
+    "mean": "takes the mean of an empty tensor",
+    "std": "takes the standard deviation of a single value",
     "var": "takes the variance of a single value",
 }
 _GUARDS = {
     "log": "clamp its input to a small eps first",
     "sqrt": "clamp its input to zero or more first",
-    "mean": "skip the case where there is nothing to average",
+    "mean": "skip the case of an empty tensor",
     "std": "pass correction=0, or skip the case of a single value",
     "var": "pass correction=0, or skip the case of a single value",
 }
@@ -142,25 +151,25 @@ class NonFiniteGrad(Rule):
         called = event.op.strip("_")
         by = _BY_HAND.get(called, "divides by zero")
         if event.born:
-            message = f"this {by}: NaN or infinity goes into the gradient of {names}, which a step uses{after}"
+            message = f"this line {by}: the gradient of {names}, which a step uses, becomes NaN or infinite{after}"
             fix = (
                 f"guard it: {_GUARDS.get(called, 'add a small eps to the divisor, or skip the case where it is zero')}"
             )
         elif event.written:
-            message = f"the gradient of {names} that is put in place here is NaN or infinite when a step uses it{after}"
-            fix = "look at the values that go in here, and skip the step where they are not finite"
+            message = f"the gradient that this line assigns to {names} is NaN or infinite when a step uses it{after}"
+            fix = "check the values that it is computed from, and skip the step where they are not finite"
         else:
             message = f"this step uses a gradient of {names} that is NaN or infinite{after}"
             fix = (
-                "look at the loss and the gradients before this step: torch.autograd.set_detect_anomaly(True) stops where a "
-                "backward call makes NaN, and clip_grad_norm_(..., error_if_nonfinite=True) before the step"
+                "check the loss and the gradients before this step: torch.autograd.set_detect_anomaly(True) stops where a "
+                "backward call produces NaN, and clip_grad_norm_(..., error_if_nonfinite=True) before the step"
             )
         return self.finding(
             event.born or event.written or event.stack,
             message,
             fix,
             (
-                (event.written, "the gradient is put in place here"),
+                (event.written, "the gradient is assigned here"),
                 (event.stack, "this step uses the gradient"),
                 (event.born[1:], "called from here"),
             ),
@@ -187,8 +196,8 @@ class NonFiniteGrad(Rule):
             f"{what.format(op=_spoken(event.op))}: {event.value} reaches {_leaves(event)}{_although(event)}",
             f"{mend.format(op=_spoken(event.op))}{'; ' + _WHERE if event.kind == 'zero' and not event.lost else ''}",
             (
-                (event.born, f"in backward, gradients become {event.value} here ({_spoken(event.born_op)})"),
-                (event.stack, f"{event.value} reaches the leaves in this call"),
+                (event.born, f"in backward, the gradient becomes {event.value} here ({_spoken(event.born_op)})"),
+                (event.stack, f"in this backward call, {event.value} reaches the leaves"),
                 (event.made[1:], "called from here"),
             ),
             level,

@@ -1,8 +1,8 @@
-"""backward() or autograd.grad() on a tensor of many elements, without saying what gradient it has.
+"""backward() or autograd.grad() is called on a tensor of many elements, without a gradient argument.
 
 Why it matters
-    torch knows where to start only for a single number. A loss with reduction="none", a vector of losses or a whole
-    output needs a reduction first, or a gradient of its own shape.
+    Only for a scalar is the initial gradient clear: 1. A loss with reduction="none", a vector of losses or a whole output
+    needs a reduction first, or a gradient of its own shape.
 
 Bad
     loss = F.mse_loss(model(x), y, reduction="none")
@@ -38,8 +38,8 @@ class NonScalarBackward(Rule):
         shape = f" of shape {event.given}" if event.given else ""
         return self.finding(
             event.stack,
-            f"{root}{shape} is no single number, and this call does not say what gradient it has",
-            f"reduce it first ({name}.mean() or {name}.sum()), or pass a gradient of its shape: "
+            f"{root}{shape} is not a scalar, and this call passes no gradient for it",
+            f"reduce {root} first ({name}.mean() or {name}.sum()), or pass a gradient of its shape: "
             f"{name}.backward(torch.ones_like({name})) does what sum() does",
-            ((event.made, f"{root} was made here"), (event.stack[1:], "called from here")),
+            ((event.made, f"{root} was computed here"), (event.stack[1:], "called from here")),
         )

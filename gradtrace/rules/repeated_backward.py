@@ -1,8 +1,8 @@
-"""The same loss is backpropagated twice into gradients that nothing cleared in between.
+"""The same loss is backpropagated twice without clearing the gradients in between.
 
 Why it matters
-    With retain_graph=True a second backward() on the same loss works, and adds the same gradient once more: every
-    leaf gets twice its gradient, as if the learning rate had doubled.
+    With retain_graph=True a second backward() on the same loss works, and adds the same gradient again: every leaf gets
+    twice its gradient, as if the learning rate were doubled.
 
 Bad
     loss = loss_fn(model(x), y)
@@ -15,7 +15,7 @@ Good
     loss.backward()
     print(model[0].weight.grad.norm())
 
-A call that is only repeated, while no step uses its gradients (a measurement of time), is fine.
+Repeated calls whose gradients no step uses (a timing measurement) are fine.
 For a second derivative use torch.autograd.grad(..., create_graph=True), which does not touch .grad.
 """
 
@@ -65,7 +65,7 @@ class RepeatedBackward(Rule):
         more = f" and {len(event.repeated) - 2} more" if len(event.repeated) > 2 else ""
         return self.finding(
             event.stack,
-            f"{expression(event.stack, event.root)} is backpropagated a second time, so that {names}{more} get twice "
+            f"{expression(event.stack, event.root)} is backpropagated a second time, so {names}{more} get twice "
             "their gradient",
             "call backward() once, or clear the gradients between the two calls",
             ((event.repeated_stack, "the first call on the same root"),),

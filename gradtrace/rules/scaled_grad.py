@@ -1,8 +1,8 @@
-"""A step uses gradients that a GradScaler has scaled, and that still carry its scale.
+"""A step uses gradients that are still multiplied by a GradScaler's scale.
 
 Why it matters
     scaler.scale(loss).backward() multiplies all gradients by the scale, 65536 at first, so that small ones do not vanish
-    in half precision. scaler.step() removes the scale and leaves the step out where a gradient is infinite. A plain
+    in half precision. scaler.step() removes the scale, and skips the step where a gradient is infinite. A plain
     optimizer.step() applies the scaled gradients as they are.
 
 Bad

@@ -1,9 +1,9 @@
 """A learning rate scheduler is stepped at the wrong time: for each micro-batch, before the optimizer, or never.
 
 Why it matters
-    A schedule counts its own steps. Stepped for each micro-batch instead of each update, it runs out long before training
-    does, and the rest goes on with the last learning rate, often 0. Stepped before the first optimizer.step(), it skips its
-    first value. A scheduler that is made and never stepped leaves the learning rate where it began.
+    A scheduler counts its own steps. Stepped for each micro-batch instead of each update, it reaches its end long before
+    training does, and the rest of training uses the last learning rate, often 0. Stepped before the first optimizer.step(),
+    it skips its first value. A scheduler that is created and never stepped leaves the learning rate unchanged.
 
 Bad
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, total_iters=4)
@@ -25,8 +25,8 @@ Good
                 optimizer.zero_grad()
                 schedule.step()
 
-The finding is at the scheduler's step. For micro-batches it is a warning where the schedule did run out, else a note: a
-schedule may be made to count batches. Schedulers that are told the epoch, or that another one steps, are not judged.
+The finding is at the scheduler's step. For micro-batches it is a warning where the schedule reached its end, else a note: a
+schedule may count batches on purpose. Schedulers that are passed the epoch, or that another one steps, are not judged.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class SchedulerSteps(Rule):
     def _crowded(self, event: Schedule) -> list[Finding]:
         run_out = event.idle >= _RUN_OUT * event.steps
         rest = (
-            f": it has run out, and the last {event.idle} of {event.steps} steps have the learning rate 0"
+            f": the schedule reaches its end too early, and the last {event.idle} of {event.steps} steps have the learning rate 0"
             if run_out
             else ""
         )
@@ -74,8 +74,8 @@ class SchedulerSteps(Rule):
             f"`{event.scheduler}` is stepped {event.stepped} times, once for each micro-batch, but `{event.optimizer}` makes "
             f"only {event.steps} steps{rest}",
             "step the scheduler right after optimizer.step(), under the same condition"
-            + ("" if run_out else "; if the schedule is meant to count micro-batches, leave it"),
-            ((event.made, "the schedule is made here"),),
+            + ("" if run_out else "; if the schedule should count micro-batches, leave it as it is"),
+            ((event.made, "the scheduler is created here"),),
             None if run_out else Level.NOTE,
         )
 
@@ -85,14 +85,14 @@ class SchedulerSteps(Rule):
             f"`{event.scheduler}` is stepped before `{event.optimizer}` has made its first step: the first value of the "
             "schedule is skipped, and each later one comes a step too early",
             "call scheduler.step() after optimizer.step()",
-            ((event.made, "the schedule is made here"),),
+            ((event.made, "the scheduler is created here"),),
         )
 
     def _never(self, event: Schedule) -> list[Finding]:
         name = stepping.given_name(*event.made[0].place) if event.made else ""
         return self.finding(
             event.made,
-            f"`{name or event.scheduler}` is never stepped: the learning rate stays what it was at the start in all "
+            f"`{name or event.scheduler}` is never stepped: the learning rate keeps its initial value in all "
             f"{event.steps} steps of `{event.optimizer}`",
             f"call `{name or 'scheduler'}.step()` after each optimizer.step(), or after each epoch",
             # a later epoch, or a condition, may step it

@@ -1,8 +1,8 @@
-"""A step uses gradients that an earlier step has used already, or that were made outside of the training loop.
+"""A step uses gradients that an earlier step already used, or that were computed outside of the training loop.
 
 Why it matters
-    backward() adds to .grad, it does not replace it. Where nothing clears the gradients between two steps, the second step
-    moves along the sum of the old and the new gradient. The loss still falls for a while, which hides the fault.
+    backward() accumulates into .grad, it does not replace it. If nothing clears the gradients between two steps, the second
+    step uses the sum of the old and the new gradient. The loss still falls for a while, which hides the bug.
 
 Bad
     for x, y in data:
@@ -16,7 +16,7 @@ Good
         optimizer.step()
 
 The finding is at the last backward call that added to the used gradient; where evaluation calls backward, at that call;
-where gradients are accumulated on purpose and a second step uses them too early, at that step. Micro-batches, several
+where gradients are accumulated on purpose and another step uses them too early, at that step. Micro-batches, several
 losses before one step, and zero_grad() anywhere between two steps are fine.
 """
 
@@ -169,7 +169,7 @@ class StaleGrad(Rule):
         last = fresh[-1].stack
         uncalled = questions.uncalled(last[0].path, "zero_grad") if last else None
         name = receiver(step.stack) if step.optimizer else ""
-        who = f"`{name or step.optimizer}.step()`" if step.optimizer else "the update by hand"
+        who = f"`{name or step.optimizer}.step()`" if step.optimizer else "the manual update"
         before = "evaluation of the closure" if step.evaluations > 1 else "step"
         each_time = use.used_stack == step.stack
         return self.finding(
@@ -179,7 +179,7 @@ class StaleGrad(Rule):
             f"cleared {'it' if use.used == 1 else 'them'} in between",
             "call it: zero_grad() with parentheses" if uncalled else _clearing(step, use, name, fresh),
             (
-                (use.used_stack, "applied here, each time" if each_time else "the step that applied it already"),
+                (use.used_stack, "applied here, each time" if each_time else "this step already applied it"),
                 *((one.stack, f"{_root(one)} was added before that") for one in stale[-2:]),
                 *((one.stack, f"{_root(one)} was added since") for one in fresh[-3:]),
                 (step.stack, "this step applies the sum"),
@@ -200,7 +200,7 @@ class StaleGrad(Rule):
             f"{_root(call)} is backpropagated while the model is in evaluation mode, which leaves gradients in "
             f"{_names(use)}: the next `{name or step.optimizer or 'update'}"
             f"{'.step()' if step.optimizer else ''}` adds them to the gradients of training",
-            "do not call backward() in evaluation, and run it under torch.no_grad()",
+            "do not call backward() in evaluation, and run evaluation under torch.no_grad()",
             (
                 (call.stack[-depth:] if depth else (), "evaluation runs from here"),
                 (fresh[-1].stack, "training adds its own gradients here"),
@@ -219,7 +219,7 @@ class StaleGrad(Rule):
         depth = shared_depth(step.stack, left[-1].stack)
         return self.finding(
             left[-1].stack,
-            f"the gradient that {_root(left[-1])} leaves behind in {_names(use)} is added to that of the first step of a "
+            f"the gradient of {_root(left[-1])} stays in {_names(use)} and is added to the gradient of the first step of the "
             "loop",
             "clear the gradients after this backward call (model.zero_grad()), or compute them with torch.autograd.grad",
             (
@@ -249,11 +249,11 @@ class StaleGrad(Rule):
             fix = f"count so that each window has {most} calls"
         else:
             what = f"steps sum {first} backward calls, but some {most}: what"
-            fix = "make a step, or clear the gradients, after the last batch of an epoch as well"
+            fix = "also make a step, or clear the gradients, after the last batch of an epoch"
         return self.finding(
             guard,
-            f"{what} an epoch leaves over is added to the first window of the next one",
-            f"{fix}; the test is `{syntax.line_text(*guard[0].place)}`",
+            f"{what} remains at the end of an epoch is added to the first window of the next one",
+            f"{fix}; the condition is `{syntax.line_text(*guard[0].place)}`",
             ((calls, "the calls that are summed"), (step.stack, "the step that uses the sum")),
             Level.WARNING,
         )
@@ -276,7 +276,7 @@ def _root(one: Contribution) -> str:
 
 def _clearing(step: Step, use: Use, name: str, fresh: Sequence[Contribution]) -> str:
     """Where to clear, in the user's words."""
-    what = f"call `{name}.zero_grad()`" if name else f"put `{use.leaves[0]}.grad = None` or call zero_grad()"
+    what = f"call `{name}.zero_grad()`" if name else f"set `{use.leaves[0]}.grad = None` or call zero_grad()"
     if step.evaluations:
         return f"{what} at the start of the closure"
     if len(fresh) > 1:

@@ -1,8 +1,8 @@
-"""A step is made again and again without new gradients.
+"""An optimizer steps repeatedly without new gradients.
 
 Why it matters
-    A step whose gradients are the ones that the last step has used moves twice along the same direction, as if the
-    learning rate had doubled. A step without any gradient does nothing, though the code says otherwise.
+    A step that uses the same gradients as the previous step moves twice in the same direction, as if the learning rate
+    were doubled. A step without any gradient does nothing, although the code suggests otherwise.
 
 Bad
     for x, y in data:
@@ -17,8 +17,8 @@ Good
         loss_fn(model(x), y).backward()
         optimizer.step()
 
-Steps of an optimizer whose parameters are all frozen are reported as well. A single step without gradients, as schedulers
-are warmed up with, is not, nor are optimizers that rest in some phases.
+Steps of an optimizer whose parameters are all frozen are reported as well. A single step without gradients, as before a
+scheduler, is not reported; nor are optimizers that pause in some phases.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ class StepWithoutGrad(Rule):
     def _again(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
         return self.finding(
             step.stack,
-            f"{line.again} of {line.steps} calls of `{step_call(step)}` use the gradients that the step before them has "
-            f"used already: no backward call added to them in between{_late(line)}",
-            "make one step for each backward call, and clear the gradients after it",
-            ((step.again, "the step that had used them"),),
+            f"{line.again} of {line.steps} calls of `{step_call(step)}` use the gradients that the previous step already "
+            f"used: no backward call added to them in between{_late(line)}",
+            "make one step per backward call, and clear the gradients after it",
+            ((step.again, "this step already used them"),),
         )
 
     def _frozen(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
@@ -119,7 +119,7 @@ class StepWithoutGrad(Rule):
             step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` changes anything: no parameter that this "
             f"`{step.optimizer}` holds requires grad",
-            "pass the parameters that are to be trained to the optimizer, or set requires_grad=True on the ones it holds",
+            "pass the parameters that should be trained to the optimizer, or set requires_grad=True on the ones it holds",
         )
 
     def _empty(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:

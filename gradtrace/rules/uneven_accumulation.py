@@ -1,8 +1,8 @@
 """The last window of an accumulation sums fewer backward calls than it is divided by.
 
 Why it matters
-    Where each loss is divided by the size of a full window, a shorter one at the end of an epoch gives a gradient that is
-    too small by the share that is missing: its samples count for less than all others.
+    If each loss is divided by the size of a full window, a shorter window at the end of an epoch gives a gradient that is
+    too small: its samples count for less than all others.
 
 Bad
     for epoch in range(3):
@@ -22,8 +22,8 @@ Good
                 optimizer.step()
                 optimizer.zero_grad()
 
-The finding is at the step, and a note: many accept the smaller step. It asks that the loss is divided by a constant in the
-function that calls backward.
+The finding is at the step, and a note: many people accept the smaller step. It is reported only if the loss is divided by a
+constant in the function that calls backward.
 """
 
 from __future__ import annotations
@@ -90,6 +90,6 @@ class UnevenAccumulation(Rule):
             of.short.stack,
             f"this step sums {size} backward call{'s' * (size > 1)} where others sum {usual}, and each loss is divided by "
             f"`{divisor}`: the samples of this window count for less",
-            "divide by the number of batches that the window really has, or leave the short window out",
+            "divide by the number of batches that the window really has, or skip the short window",
             ((one.stack, "the loss is backpropagated here"),),
         )

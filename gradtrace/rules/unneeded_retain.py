@@ -1,8 +1,8 @@
 """A backward call keeps its graph (retain_graph=True or create_graph=True), and nothing uses that graph again.
 
 Why it matters
-    The saved tensors of the whole graph stay in memory as long as any tensor of it is held, often through the next
-    iteration's forward pass: peak memory doubles. And a second backward() by mistake no longer raises an error.
+    The saved tensors of the whole graph stay in memory as long as any tensor of it is alive, often through the next
+    iteration's forward pass: peak memory doubles. And an accidental second backward() no longer raises an error.
 
 Bad
     for x, y in data:
@@ -19,7 +19,7 @@ Good
         optimizer.step()
 
 Where several losses share a graph, all but the last call need retain_graph=True. Where the call is in a helper, or in a
-loop whose number of iterations is not known, it cannot know that it is the last: this is a note.
+loop whose number of iterations is not known, it cannot know which call is the last: this is a note.
 """
 
 from __future__ import annotations

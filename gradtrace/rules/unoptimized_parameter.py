@@ -1,10 +1,10 @@
 """A parameter receives gradients, but no optimizer holds it.
 
 Why it matters
-    Only what `parameters()` yields gets into an optimizer: not layers in a plain list or dict, a head of the loss that was
-    forgotten, a layer that is created within forward, in a function called for each batch or after the optimizer, nor the
-    result of `.to()` on a Parameter. They take part and even receive gradients, but keep their first random values. The
-    loss falls all the same.
+    An optimizer holds only what `parameters()` yields: not layers in a plain list or dict, a forgotten loss head, a layer
+    that is created within forward, in a function called for each batch or after the optimizer, nor the result of `.to()`
+    on a Parameter. Such layers are used and even receive gradients, but keep their initial random values. The loss still
+    falls.
 
 Bad
     class Heads(nn.Module):
@@ -20,7 +20,7 @@ Good
             self.body = nn.Linear(8, 16)
             self.heads = nn.ModuleDict({name: nn.Linear(16, 1) for name in ("price", "area")})
 
-The finding is at the line that hides the parameters, or at the optimizer that was not given them. Parameters that are
+The finding is at the line that hides the parameters, or at the optimizer that does not hold them. Parameters that are
 updated by hand, whose gradient is read, that are in evaluation mode or part of a model that is trained in part on
 purpose are not reported.
 """
@@ -41,48 +41,48 @@ from gradtrace.source import questions, syntax
 _MEANT = re.compile(
     r"target|teacher|ema|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
 )
-_TELLS = {
-    "forward": "{names} {is_} created again in each forward, {gets} one gradient and {is_} thrown away: no optimizer holds "
+_MESSAGES = {
+    "forward": "{names} {is_} created again in each forward, {gets} one gradient and {is_} discarded: no optimizer holds "
     "{it}",
-    "passing": "{what} is created again at each call, gets one gradient and is thrown away: {optimizer} does not hold it",
+    "passing": "{what} is created again at each call, gets one gradient and is discarded: {optimizer} does not hold it",
     "replaced": "{names} {is_} replaced by another Parameter again and again, while {optimizer} holds the first one, which "
     "the model no longer uses",
     "late": "{gains}, but {was} created after {optimizer}, which does not hold {it}",
-    "hidden": "{gains}, but {is_} in no optimizer: `{container}` is no module, and parameters() does not look into it",
-    "plain": "{gains}, but {is_} in no optimizer: parameters() yields only Parameters, and no plain tensors",
-    "empty group": "{gains}, but {is_} in no optimizer: {optimizer} was given a group without parameters, as an exhausted "
-    "generator leaves it",
+    "hidden": "{gains}, but {is_} in no optimizer: `{container}` is not a module, so parameters() skips it",
+    "plain": "{gains}, but {is_} in no optimizer: parameters() yields only Parameters, not plain tensors",
+    "empty group": "{gains}, but {is_} in no optimizer: {optimizer} was passed a group without parameters, for example "
+    "from an exhausted generator",
     "unfrozen": "{names} {is_} trained from this line on and {gets} a gradient in every step, but {optimizer} was created "
     "without {it} while {they} {was} frozen",
     "converted": "the result of this operation is used in place of the parameter, which gets gradients but is in no "
     "optimizer: a module registers only the Parameter itself",
-    "copied": "{gains}, while {optimizer} holds other parameters, which get none: {they} {was} created or replaced after it "
-    "was given its own",
-    "alias": "{gains}, but {optimizer} was given no more than {its} values: tensors that require no grad, as state_dict() "
-    "and .data return them, never have a gradient",
-    "left out": "{gains}, but {optimizer} was not given {it}",
+    "copied": "{gains}, while {optimizer} holds other parameters, which get none: {they} {was} created or replaced after the "
+    "optimizer was created",
+    "alias": "{gains}, but {optimizer} was passed only {its} values: tensors that do not require grad, such as those of "
+    "state_dict() and .data, never have a gradient",
+    "left out": "{gains}, but {optimizer} does not hold {it}",
 }
 #: how to speak of one and of several
 _ONE = {"is_": "is", "was": "was", "gets": "gets", "it": "it", "they": "it", "its": "its"}
 _SEVERAL = {"is_": "are", "was": "were", "gets": "get", "it": "them", "they": "they", "its": "their"}
 _HELP = {
     "forward": "create it once, in __init__, as an attribute of the module",
-    "passing": "create it once, as an attribute of a module whose parameters() the optimizer is given, and pass it to this "
+    "passing": "create it once, as an attribute of a module whose parameters() you pass to the optimizer, and pass it to this "
     "function",
-    "replaced": "change the values of the parameter that is there: `with torch.no_grad(): parameter.copy_(...)`",
+    "replaced": "change the values of the existing parameter: `with torch.no_grad(): parameter.copy_(...)`",
     "late": "create it before the optimizer, or pass its parameters to add_param_group()",
     "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
-    "object": "derive the class of `{container}` from nn.Module, and call super().__init__() first in its __init__; or "
-    "keep what it holds in attributes of the module",
-    "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it is not to be trained, register_buffer() without "
+    "object": "make the class of `{container}` a subclass of nn.Module, and call super().__init__() first in its __init__; or "
+    "store its parameters in attributes of the module",
+    "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it should not be trained, use register_buffer() without "
     "requires_grad",
     "empty group": "call parameters() again for the optimizer, or keep a list: `params = list(model.parameters())`",
-    "unfrozen": "add it at this line: `optimizer.add_param_group({{'params': ...}})`, or give the optimizer all parameters: "
-    "those that are frozen get no gradient, and it leaves them alone",
-    "converted": "convert the data first and wrap it last: `nn.Parameter(data.to(dtype))`",
-    "copied": "create the optimizer after the model has its final parameters, or create another one then",
-    "alias": "give the optimizer the parameters themselves: `model.parameters()`",
-    "left out": "give {it} to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or set "
+    "unfrozen": "add it at this line: `optimizer.add_param_group({{'params': ...}})`, or pass the optimizer all parameters: "
+    "frozen ones get no gradient, and it skips them",
+    "converted": "convert the data first and then wrap it: `nn.Parameter(data.to(dtype))`",
+    "copied": "create the optimizer after the model has its final parameters",
+    "alias": "pass the optimizer the parameters themselves: `model.parameters()`",
+    "left out": "pass {it} to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or call "
     "requires_grad_(False) on {it}",
 }
 
@@ -109,12 +109,12 @@ class UnoptimizedParameter(Rule):
         }
         return self.finding(
             _place(event),
-            _TELLS[event.why].format(**words),
+            _MESSAGES[event.why].format(**words),
             _help(event).format(**words),
             (
                 (event.born, "created here"),
                 (event.optimizer_stack, f"{words['optimizer']} is created here"),
-                (_listing(event.optimizer_stack), "its parameters are put together here"),
+                (_listing(event.optimizer_stack), "its parameters are collected here"),
                 (event.backward, f"this call gives {words['it']} a gradient"),
             ),
         )
@@ -122,7 +122,7 @@ class UnoptimizedParameter(Rule):
     def _replaced(self, event: ParameterReplaced) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"`{event.name}` is a Parameter of {event.module}, and is replaced by the result of an operation, which is none",
+            f"`{event.name}` is a Parameter of {event.module}, and is assigned the result of an operation, which is not a Parameter",
             f"keep the result in a variable (`{event.name} = ...`), or change the values under torch.no_grad() with an "
             f"in-place operation",
             ((event.born, "the parameter is created here"), (event.stack[1:], "called from here")),

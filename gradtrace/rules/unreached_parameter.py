@@ -1,9 +1,9 @@
-"""A parameter is given to an optimizer, and never receives a gradient.
+"""A parameter is passed to an optimizer, but never receives a gradient.
 
 Why it matters
-    The optimizer skips what has no gradient, without a word. A layer that forward never calls, one that runs under
-    torch.no_grad(), one whose result is detached, rounded to labels or copied into a new tensor, keeps its first random
-    values; the rest of the model learns around it.
+    The optimizer silently skips parameters without a gradient. A layer that forward never calls, that runs under
+    torch.no_grad(), or whose result is detached, rounded to labels or copied into a new tensor keeps its initial random
+    values; only the rest of the model is trained.
 
 Bad
     class Tower(nn.Module):
@@ -24,8 +24,8 @@ Good
             return self.head(self.body(x))
 
 The finding is at the line that turns gradients off or cuts the path, where the backward of a custom Function returns
-None for the parameter, or where the unused module is created. Frozen parameters (requires_grad=False) are no fault.
-Whether a module is idle by choice cannot always be known: then this is a note.
+None for the parameter, or where the unused module is created. Frozen parameters (requires_grad=False) are not
+reported. Where a module may be unused on purpose, this is a note.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class UnreachedParameter(Rule):
     needs = Needs(steps=3)
 
     def __init__(self) -> None:
-        #: a loss was cut off and told to require grad again: no-graph tells of that
+        #: a loss was detached and set to require grad again: no-graph reports that
         self._put_back = False
 
     def see(self, event: Event) -> Iterable[Finding]:
@@ -79,8 +79,8 @@ class UnreachedParameter(Rule):
         return self.finding(
             where,
             f"{_names(event)} {_never(event)}: {turned} where they are used",
-            "remove it if they are to be trained; else set requires_grad_(False) on them and leave them out of the optimizer",
-            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
+            "remove it if they should be trained; else call requires_grad_(False) on them and do not pass them to the optimizer",
+            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is created here")),
             Level.NOTE if event.excuse else None,
         )
 
@@ -97,7 +97,7 @@ class UnreachedParameter(Rule):
             (
                 (cut.stack, f"{op} is computed with gradients off" if off else ""),
                 (event.used, "they are used here"),
-                (event.optimizer_stack, f"{event.optimizer} is given them here"),
+                (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
             (Level.NOTE if event.excuse else Level.WARNING) if off else Level.ERROR,
         )
@@ -108,15 +108,15 @@ class UnreachedParameter(Rule):
         example = f": F.mse_loss({sides[0]}, {sides[1]}.detach())" if sides else ""
         return self.finding(
             cut.stack,
-            f"{_names(event)} {_never(event)}: {operation(cut)} hands only the value on, as a straight-through estimator "
+            f"{_names(event)} {_never(event)}: {operation(cut)} passes on only the value, as a straight-through estimator "
             f"does, and no term of the loss depends on {'it' if event.count == 1 else 'them'}",
-            f"leave the sum as it is, and add a loss term computed before detach(){example}",
-            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is given them here")),
+            f"keep the sum as it is, and add a loss term computed before detach(){example}",
+            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is created here")),
             Level.ERROR,
         )
 
     def _missing(self, event: GradMissing, cut: Cut) -> list[Finding]:
-        """The script ended over a gradient that could not come."""
+        """The script failed on a gradient that no backward call could compute."""
         op = operation(cut)
         name = event.name or grad_read(event.stack[0]) or "this parameter"
         return self.finding(
@@ -133,8 +133,8 @@ class UnreachedParameter(Rule):
         line = off or questions.gives_none(site.path, site.line)
         it = "it" if event.count == 1 else "them"
         if off:
-            why = f"{site.function} runs with gradients off, so that what it computes again has no graph"
-            instead = "compute it again under `with torch.enable_grad():`, from detached inputs that require grad"
+            why = f"{site.function} runs with gradients off, so its recomputation has no graph"
+            instead = "recompute under `with torch.enable_grad():`, from detached inputs that require grad"
         else:
             why = f"{site.function} returns None for {it}"
             instead = "return a gradient for each input of forward that needs one, in the order of its arguments"
@@ -145,24 +145,24 @@ class UnreachedParameter(Rule):
             (
                 (event.born, "the backward of the custom Function"),
                 (event.used, "it is used here"),
-                (event.optimizer_stack, f"{event.optimizer} is given the parameter here"),
+                (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
         )
 
     def _ignored(self, event: Unreached) -> list[Finding]:
         lost = _lost(event.used)
         what = (
-            "nothing ever reads what is computed from them here"
+            "the result that this line computes from them is never used"
             if lost
-            else "what is computed from them here goes into no loss"
+            else "the result that this line computes from them is part of no loss"
         )
         return self.finding(
             lost or event.used,
             f"{_names(event)} {_never(event)}: {what}",
-            "go on with this result, or delete the module"
+            "use this result, or delete the module"
             if lost
-            else "add a term to the loss that depends on it, or leave it out of the optimizer",
-            ((event.optimizer_stack, f"{event.optimizer} is given them here"),),
+            else "add a loss term that depends on it, or do not pass these parameters to the optimizer",
+            ((event.optimizer_stack, f"{event.optimizer} is created here"),),
             None if lost and not event.excuse else Level.NOTE,
         )
 
@@ -174,8 +174,8 @@ class UnreachedParameter(Rule):
             f"{_names(event)} {_never(event)}: no operation ever uses them",
             f"call {attribute if attribute.isidentifier() else 'it'} in forward, or delete it",
             (
-                (event.used, "only its value is read, as a number"),
-                (event.optimizer_stack, f"{event.optimizer} is given them here"),
+                (event.used, "only its value is read here"),
+                (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
             Level.NOTE if by_choice else None,
         )

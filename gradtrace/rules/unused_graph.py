@@ -2,7 +2,7 @@
 
 Why it matters
     model.eval() changes dropout and batch norm, but not autograd: each forward pass still saves its activations for a
-    backward that never comes. Evaluation takes more time and, with large batches, runs out of memory.
+    backward pass that never happens. Evaluation is slower and, with large batches, runs out of memory.
 
 Bad
     for x, y in data:

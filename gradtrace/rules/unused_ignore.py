@@ -1,9 +1,9 @@
-"""A comment that is to silence findings silences nothing.
+"""A `# gradtrace: ignore` comment silences no finding.
 
 Why it matters
-    `# gradtrace: ignore` without a rule would hide whatever comes later on that line, so it hides nothing. A misspelt
-    rule, or a comment left behind after the mend, makes readers believe in a fault that is not there, and hides the
-    next one.
+    `# gradtrace: ignore` without a rule would hide every later finding on that line, so it hides nothing. A misspelled
+    rule, or a comment that stays after the fix, makes readers believe in a bug that does not exist, and hides the next
+    one.
 
 Bad
     for x, y in data:
@@ -18,7 +18,7 @@ Good
         optimizer.step()
 
 The finding is at the comment. A comment for a rule that does not judge in this run, and any comment for a rule in a run
-that ended early, is left alone.
+that ended early, is not reported.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""autograd.grad is asked for the gradient with respect to a tensor that the output was not computed from.
+"""autograd.grad is called with respect to a tensor that the output was not computed from.
 
 Why it matters
     A clone, a slice or a detached copy made after the forward pass is a new tensor: the loss was computed from the old
-    one, and has no gradient with respect to the new one. torch raises an error that does not say which input it is, or
-    returns None with allow_unused=True.
+    one, and has no gradient with respect to the new one. torch raises an error that does not name the input, or returns
+    None with allow_unused=True.
 
 Bad
     weight = model[0].weight
@@ -46,47 +46,47 @@ class UnusedInputRule(Rule):
         root = expression(event.stack, questions.root_of(event.stack[0]) if event.stack else "")
         name = _input(event)
         if event.cut is not None:
-            return self._told(
+            return self._found(
                 event,
                 event.cut.stack,
                 f"{root} has no gradient with respect to {name}: {operation(event.cut)} cuts the path",
-                "pass the tensor itself on, without the cut",
+                "use the tensor itself, without the cut",
             )
         if event.made:
             return self._made(event, root, name)
         if event.required:
-            return self._told(
+            return self._found(
                 event,
                 event.required,
-                f"{root} has no gradient with respect to {name}: it was computed before {name} was told to require grad",
+                f"{root} has no gradient with respect to {name}: it was computed before {name} was set to require grad",
                 f"set requires_grad on {name} before the forward pass",
             )
-        return self._told(
+        return self._found(
             event,
             event.stack,
             f"{root} does not depend on {name}, and has no gradient with respect to it",
-            f"compute {root} from {name}, or leave it out of the inputs; with allow_unused=True its gradient is None",
+            f"compute {root} from {name}, or remove {name} from the inputs; with allow_unused=True its gradient is None",
         )
 
     def _made(self, event: UnusedInput, root: str, name: str) -> list[Finding]:
         source = _source(event)
         if not event.beside:
-            what = f"{root} was not computed from {name}, which {event.op} makes"
+            what = f"{root} was not computed from {name}, which {event.op} returns"
         else:
-            what = f"{root} was not computed from {name}: {event.op} makes a new tensor of what the forward pass used"
+            what = f"{root} was not computed from {name}: {event.op} returns a new tensor, not the one that the forward pass used"
         instead = (
-            f"take the gradient with respect to `{source}` itself"
+            f"compute the gradient with respect to `{source}` itself"
             if source
             else f"pass {name} to the forward pass, and compute {root} from it"
         )
-        return self._told(event, event.made, what, instead)
+        return self._found(event, event.made, what, instead)
 
-    def _told(self, event: UnusedInput, stack: Stack, message: str, help: str) -> list[Finding]:
+    def _found(self, event: UnusedInput, stack: Stack, message: str, help: str) -> list[Finding]:
         return self.finding(
             stack,
             message,
             help,
-            ((event.stack, "the gradient is asked for here"), (stack[1:], "called from here")),
+            ((event.stack, "the gradient is computed here"), (stack[1:], "called from here")),
         )
 
 

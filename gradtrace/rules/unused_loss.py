@@ -1,8 +1,8 @@
 """A loss is computed in each iteration and never backpropagated.
 
 Why it matters
-    A loss trains only what a backward call runs through. One that is assigned over before the call, or is computed and
-    printed while another one is backpropagated, looks like a part of the training and is none.
+    A loss trains parameters only if a backward call runs through it. A loss that is overwritten before the call, or that is
+    computed and printed while another one is backpropagated, looks like part of the training, but is not.
 
 Bad
     for x, y in data:
@@ -55,7 +55,7 @@ class UnusedLossRule(Rule):
             (
                 (
                     event.where,
-                    "it is assigned over here" if event.kind == "overwritten" else "no call reaches this part",
+                    "another loss is assigned here" if event.kind == "overwritten" else "no call reaches this part",
                 ),
                 (event.backward, "this call does not run through it"),
                 (event.stack[1:], "called from here"),
@@ -65,8 +65,8 @@ class UnusedLossRule(Rule):
     def _overwritten(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
         line = event.where[0].line
         return (
-            f"{name} is computed in each iteration and never backpropagated: line {line} assigns another loss to it first",
-            f"add the two, or delete the assignment that is not wanted: line {event.stack[0].line} or line {line}",
+            f"{name} is computed in each iteration and never backpropagated: line {line} overwrites it first",
+            f"add the two, or delete the unwanted assignment: line {event.stack[0].line} or line {line}",
         )
 
     def _sum(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
@@ -81,7 +81,7 @@ class UnusedLossRule(Rule):
         get = "gets" if len(event.names) == 1 else "get"
         return (
             f"{name} is computed in each iteration and never backpropagated: {without} {get} no gradient",
-            f"add it to the loss that is backpropagated: `({root.strip('`')} + {name.strip('`')}).backward()`; for a value "
+            f"add {name} to the loss that is backpropagated: `({root.strip('`')} + {name.strip('`')}).backward()`; for a value "
             "to print, compute it under torch.no_grad()",
         )
 

@@ -26,9 +26,9 @@ def what_was_saved(event: Overwritten) -> str:
     """The tensor and who saved it, as the object of a sentence."""
     saver = operation(event.built)
     if event.name:
-        return f"`{event.name}` after {saver} saved it for its gradient"
+        return f"`{event.name}` after {saver} saved it for backward"
     shape = f" of shape {list(event.shape)}" if event.shape else ""
-    return f"a tensor{shape} that {saver} saved for its gradient"
+    return f"a tensor{shape} that {saver} saved for backward"
 
 
 def request(event: Overwritten) -> str:

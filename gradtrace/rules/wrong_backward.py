@@ -1,8 +1,8 @@
 """The backward of a custom Function does not compute the derivative of its forward (only with --gradcheck).
 
 Why it matters
-    autograd believes whatever a custom backward returns. One that leaves out grad_output, a factor or a term trains
-    everything in front of the Function along a direction that has nothing to do with the loss, without any error.
+    autograd trusts whatever a custom backward returns. If grad_output, a factor or a term is missing, all parameters before
+    the Function are trained in a direction unrelated to the loss, without any error.
 
 Bad
     class Square(torch.autograd.Function):
@@ -38,10 +38,10 @@ Good
         loss_fn(Square.apply(model(x)), y).backward()
         optimizer.step()
 
-`gradtrace check --gradcheck` repeats the first calls of each Function in float64, on the inputs that they got, and compares
-slopes along random directions. The finding is at the return of the backward. Not reported are Functions whose forward gives
-its input back (they reverse, scale or clip gradients), whose forward is flat (straight-through estimators), or that
-have a kink near by.
+`gradtrace check --gradcheck` repeats the first calls of each Function in float64, on the same inputs, and compares directional
+derivatives along random directions. The finding is at the return of the backward. Not reported are Functions whose forward
+returns its input (they reverse, scale or clip gradients), whose forward is piecewise constant (straight-through estimators), or
+that are not differentiable near that input.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class WrongBackwardRule(Rule):
         return self.finding(
             (site._replace(line=returned[0], column=None),) if returned else event.backward,
             f"the backward of `{event.function}` is wrong for input {event.index}{why}; along a random direction it gives "
-            f"{event.given}, where finite differences of the forward give {event.slope}",
+            f"{event.given}, but finite differences of the forward give {event.slope}",
             f"multiply by `{ignores}`: backward returns the gradient of the loss, not the derivative of the forward"
             if ignores
-            else "derive it again from the forward, and try it with torch.autograd.gradcheck in float64",
+            else "derive it again from the forward, and check it with torch.autograd.gradcheck in float64",
             ((event.forward, "this is the forward"),),
         )
 

@@ -1,9 +1,9 @@
-"""Training goes on in evaluation mode, or dropout goes on in evaluation.
+"""Training continues in evaluation mode, or dropout stays active in evaluation.
 
 Why it matters
     model.eval() switches dropout off and makes batch norm use its running statistics. Where an evaluation in the middle
     of training does not switch back, the steps after it train without regularization and with frozen statistics.
-    F.dropout without training=self.training is active in each mode, so that evaluations are random.
+    F.dropout without training=self.training is active in both modes, so evaluations are random.
 
 Bad
     net = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.2), nn.Linear(16, 1))
@@ -29,7 +29,7 @@ Good
             print(loss_fn(net(x), y).item())
 
 The finding is at the line of the training loop after which the mode is wrong. Layers that train in evaluation mode from the
-start, or that are switched without an evaluation, as a frozen batch norm is, are not reported; nor is dropout that is told
+start, or that are switched without an evaluation, as a frozen batch norm is, are not reported; nor is dropout with
 training=True, as in Monte Carlo dropout.
 """
 
@@ -77,7 +77,7 @@ class WrongMode(Rule):
             (
                 (event.switched, "evaluation mode is switched on here"),
                 (event.backward, "this backward call trains in evaluation mode"),
-                (event.layer, "this layer behaves as in evaluation"),
+                (event.layer, "this layer runs in evaluation mode"),
                 (event.back, "training mode was switched on here before"),
             ),
         )

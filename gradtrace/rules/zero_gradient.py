@@ -1,11 +1,11 @@
-"""A parameter gets a gradient that is exactly zero, every time, because a flat operation lies on each path to it.
+"""The gradient of a parameter is always exactly zero, because an operation with zero derivative is on every path to it.
 
 Why it matters
-    sign, round, floor, ceil and // are flat: their derivative is zero wherever it exists. So is a sample of
-    torch.normal(mean, std), torch.bernoulli(p) or torch.poisson(rate). A clamp or a ReLU is flat where it is saturated.
-    So is softmax over a single element, which is 1. At the last time step, the reverse half of a bidirectional network
-    has read one input alone, so that its recurrent weights do not count. Everything in front of it is computed with, has
-    a .grad, and is never trained.
+    The derivative of sign, round, floor, ceil and // is zero wherever it exists, and so is that of a sample of
+    torch.normal(mean, std), torch.bernoulli(p) or torch.poisson(rate), of a saturated clamp or ReLU, and of softmax over
+    a single element, which is always 1. At the last time step, the reverse direction of a bidirectional network has read
+    only one input, so its recurrent weights have no effect. Every parameter before such an operation has a .grad, but is
+    never trained.
 
 Bad
     for x, y in data:
@@ -21,10 +21,10 @@ Good
         loss_fn(model(x * mask), y).backward()
         optimizer.step()
 
-Where the hard value is needed in the forward pass, use a straight-through estimator: `soft + (hard - soft).detach()`.
-Two parameters that are multiplied with each other and both start at zero stay there: start one at random. The finding
-is at the flat operation. A weight whose gradient is zero for another reason is a note; the key bias of attention and a
-bias in front of a normalization are not reported.
+Where the forward pass needs the hard value, use a straight-through estimator: `soft + (hard - soft).detach()`. Two parameters
+that are multiplied with each other and are both initialized to zero stay zero: initialize one randomly. The finding is at the
+operation with zero derivative. A weight whose gradient is zero for another reason is a note; the key bias of attention and a
+bias before a normalization layer are not reported.
 """
 
 from __future__ import annotations
@@ -69,15 +69,13 @@ class ZeroGradient(Rule):
             return self._alone(event, names)
         if event.saturated:
             why = f"{event.op} is saturated for every element"
-            mend = (
-                "look at the range of what goes in: a wider clamp, a leaky ReLU, another initialisation or a lower rate"
-            )
+            mend = "check the range of its input: try a wider clamp, a leaky ReLU, another initialization or a lower learning rate"
         else:
-            why = f"{event.op} has the derivative zero"
+            why = f"the derivative of {event.op} is zero"
             mend = _SAMPLES.get(event.op, _SMOOTH)
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {why} and lies on every path to "
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {why}, and it is on every path to "
             f"{'it' if event.count == 1 else 'them'}",
             mend,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
@@ -89,8 +87,8 @@ class ZeroGradient(Rule):
         return self.finding(
             event.stack,
             f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {_SINGLE[event.op]} over a "
-            f"dimension of size 1 is the constant {'1' if event.op == 'softmax' else '0'}, whatever goes into it",
-            "normalize over all candidates, and select afterwards"
+            f"dimension of size 1 is always {'1' if event.op == 'softmax' else '0'}, whatever its input",
+            "apply softmax over all candidates, and select afterwards"
             if event.op == "softmax"
             else "give the network one output per class, or use binary_cross_entropy_with_logits for a single output",
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
@@ -102,7 +100,7 @@ class ZeroGradient(Rule):
         return self.finding(
             event.stack,
             f"the gradient of {names} was exactly zero in all {event.turns} backward calls: at the last time step the "
-            "reverse direction has read only one input, and has no state yet",
+            "reverse direction has read only one input, and its state is still zero",
             "read the reverse direction at time step 0, or take the final states: torch.cat([h_n[-2], h_n[-1]], dim=1)",
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
         )
@@ -110,9 +108,9 @@ class ZeroGradient(Rule):
     def _alone(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls that this was looked at: no step "
+            f"the gradient of {names} was exactly zero in all {event.turns} backward calls that were checked: no step "
             "trains it",
-            "look at what is computed from it: a factor of zero, a mask that hides everything, two terms that cancel",
+            "check what is computed from it: a factor of zero, a mask that removes everything, two terms that cancel",
             ((event.stack[1:], "called from here"),),
             Level.NOTE,
         )
@@ -121,10 +119,10 @@ class ZeroGradient(Rule):
         return self.finding(
             event.stack,
             f"the gradient of {names} was exactly zero in all {event.turns} backward calls: they are multiplied with each "
-            "other here, and all of them are zeros",
-            "give one of them random values at the start, and leave only the other at zero",
+            "other, and all of them are zero",
+            "initialize one of them randomly, and only the other to zero",
             (
-                *((_made(event.stack, name), f"`{name}` is made here") for name in event.names),
+                *((_made(event.stack, name), f"`{name}` is created here") for name in event.names),
                 (event.backward, "this call computes the gradient"),
                 (event.stack[1:], "called from here"),
             ),

@@ -21,7 +21,7 @@ for _ in range(10):
     g_loss.backward()
     g_optimizer.step()
 
-    # Here `fake` still hangs on the graph that g_loss.backward() has freed.
+    # Here `fake` still belongs to the graph that g_loss.backward() has freed.
     d_optimizer.zero_grad()
     d_loss = bce(discriminator(real), ones) + bce(discriminator(fake), zeros)  # fake.detach() is missing
     d_loss.backward()

@@ -28,7 +28,7 @@ hidden = torch.zeros(1, 16)
 
 for start in range(0, 20, 2):
     chunk, following = wave[start : start + 2], wave[start + 1 : start + 3]
-    guesses, hidden = model(chunk, hidden)  # `hidden` hangs on the graph of the chunk before
+    guesses, hidden = model(chunk, hidden)  # `hidden` belongs to the graph of the previous chunk
     loss = nn.functional.mse_loss(guesses, following)
 
     optimizer.zero_grad()

@@ -449,4 +449,4 @@ def test_long_iterations_do_not_grow(check: Callable[[str], Any], name: str) -> 
 def test_small_graphs_have_small_sizes() -> None:
     made = (Site("train.py", 3, ""),)
     (finding,) = GraphGrowth().see(Growth("total", (), 1, 12, 48, 2, made))
-    assert "12 nodes with 48 B of saved tensors, 2 nodes more with each step" in finding.message
+    assert "12 nodes with 48 B of saved tensors, 2 more nodes with each step" in finding.message

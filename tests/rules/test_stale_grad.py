@@ -1088,7 +1088,7 @@ def test_a_second_step_on_the_same_gradient_is_fine() -> None:
 
 def test_an_update_by_hand() -> None:
     (finding,) = found(step(calls=2, used=1, optimizer=""))
-    assert finding.message.startswith("the update by hand applies")
+    assert finding.message.startswith("the manual update applies")
     assert "`model.weight.grad = None`" in finding.help
 
 

@@ -685,7 +685,7 @@ def test_silent(check: Callable[[str], Any], script: str) -> None:
 
 def test_one_and_several_are_spoken_of_as_such(check: Callable[[str], Any]) -> None:
     several = check(MLP + dedent(BAD["the values of a state_dict in place of the parameters"])).alarms[0]
-    assert "get a gradient in every step, but SGD was given no more than their values" in several["message"]
+    assert "get a gradient in every step, but SGD was passed only their values" in several["message"]
     kept = check(MLP + dedent(BAD["layers made in forward, and kept for the next one"])).alarms[0]
     assert "created after Adam" in kept["message"]
 
@@ -712,8 +712,8 @@ def test_the_class_that_is_no_module_and_the_list_of_what_is_optimized(check: Ca
             o.step()
     """
     hidden, left_out = sorted(check(MLP + dedent(script)).alarms, key=lambda one: one["line"])
-    assert hidden["help"].startswith("derive the class of `m.scale` from nn.Module")
-    assert "its parameters are put together here" in [text for _, text in left_out["related"]]
+    assert hidden["help"].startswith("make the class of `m.scale` a subclass of nn.Module")
+    assert "its parameters are collected here" in [text for _, text in left_out["related"]]
 
 
 def loud(checked: Any) -> set[int]:

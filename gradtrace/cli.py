@@ -38,7 +38,7 @@ error; 3 the script failed; 4 no parameter was seen.
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Invocation:
     """The command that a command line names. It runs outside of typer, whose error handling must not touch the script's."""
 
     run: Callable[[], int]
@@ -304,7 +304,7 @@ def check(
         record=_path(record),
         gradcheck=gradcheck,
     )
-    ctx.obj.append(_Job(lambda: check(options, wanted), debug))
+    ctx.obj.append(_Invocation(lambda: check(options, wanted), debug))
 
 
 @app.command(epilog=_GRAPH_CODES, **_RUN)
@@ -355,7 +355,7 @@ def show(
     )
     wanted = GraphOptions(to_end, tensor, line, grad, path)
     folding = Folding(depth, open or ())
-    ctx.obj.append(_Job(lambda: show(options, wanted, folding, saved), debug))
+    ctx.obj.append(_Invocation(lambda: show(options, wanted, folding, saved), debug))
 
 
 @app.command(epilog=_GRAPH_CODES, **_RUN)
@@ -393,7 +393,7 @@ def dot(
     options = Options(words or [], module, steps=steps, timeout=timeout, output=_path(output), debug=debug)
     wanted = GraphOptions(to_end, tensor, line, grad, path)
     folding = Folding(depth, open or ())
-    ctx.obj.append(_Job(lambda: dot(options, wanted, folding, direction == "forward"), debug))
+    ctx.obj.append(_Invocation(lambda: dot(options, wanted, folding, direction == "forward"), debug))
 
 
 @app.command(epilog=_DIFF_CODES)
@@ -422,7 +422,7 @@ def diff(
             options += [name, str(value)]
     if to_end:
         options.append("--to-end")
-    ctx.obj.append(_Job(lambda: diff(before, after, options, _path(output), color), debug))
+    ctx.obj.append(_Invocation(lambda: diff(before, after, options, _path(output), color), debug))
 
 
 @app.command(epilog=_STORY_CODES, **_RUN)
@@ -473,7 +473,7 @@ def follow(
         debug=debug,
     )
     wanted = StoryOptions(function, _lines(lines), loops, package)
-    ctx.obj.append(_Job(lambda: follow(options, wanted), debug))
+    ctx.obj.append(_Invocation(lambda: follow(options, wanted), debug))
 
 
 @app.command(epilog=_FIX_CODES, **_RUN)
@@ -504,7 +504,7 @@ def fix(
     from gradtrace.commands.run import Options
 
     options = Options(words or [], module, steps=steps, output=_path(output), format=format, color=color, debug=debug)
-    ctx.obj.append(_Job(lambda: fix(options, Effort(jobs, timeout, write)), debug))
+    ctx.obj.append(_Invocation(lambda: fix(options, Effort(jobs, timeout, write)), debug))
 
 
 @app.command(epilog=_LIVES_CODES, **_RUN)
@@ -539,7 +539,7 @@ def why(
     options = Options(
         rest, module, steps=steps, timeout=timeout, output=_path(output), format=format, color=color, debug=debug
     )
-    ctx.obj.append(_Job(lambda: why(options, Question(name, iteration, last)), debug))
+    ctx.obj.append(_Invocation(lambda: why(options, Question(name, iteration, last)), debug))
 
 
 def _name_first(words: list[str], script: bool) -> tuple[str, list[str]]:
@@ -571,7 +571,7 @@ def rules(
     """List all rules, or print the manual of one RULE: what it finds, why that matters, how to fix or silence it."""
     from gradtrace.commands.rules import rules
 
-    ctx.obj.append(_Job(lambda: rules(name, format, color), debug))
+    ctx.obj.append(_Invocation(lambda: rules(name, format, color), debug))
 
 
 # --- entry point -----------------------------------------------------------------------------------------------------
@@ -579,7 +579,7 @@ def rules(
 
 def main() -> None:
     """Entry point of `gradtrace` and of `python -m gradtrace`."""
-    jobs: list[_Job] = []
+    jobs: list[_Invocation] = []
     hook = sys.excepthook
     try:
         code = _parse(jobs)
@@ -593,7 +593,7 @@ def main() -> None:
     sys.exit(code)
 
 
-def _parse(jobs: list[_Job]) -> int:
+def _parse(jobs: list[_Invocation]) -> int:
     """Leaves the job in `jobs`."""
     try:
         app(obj=jobs)

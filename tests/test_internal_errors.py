@@ -28,7 +28,7 @@ from gradtrace.watcher.watch import Watch
 SCRIPT = Path(__file__).parent / "fixtures" / "internal_errors.py"
 #: the ways into the core, and hooks of torch's and Python's that are no method of an observer
 CORE: tuple[tuple[Any, str], ...] = (
-    *((mode.Mode, name) for name in ("_failed", "_made", "_stand_aside")),
+    *((mode.WatchMode, name) for name in ("_failed", "_made", "_stand_aside")),
     *((mode._Told, name) for name in ("of", "of_nodes")),
     *((steps.Steps, name) for name in ("_begin", "_judge", "_use", "_own")),
     *((backward.Calls, "_begin"), (backward.BackwardCall, "finish")),

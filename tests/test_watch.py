@@ -133,7 +133,7 @@ def test_nothing_stays_installed_where_entering_fails(piece: str, monkeypatch: p
         raise OSError("no")
 
     if piece == "enter_mode":
-        monkeypatch.setattr(mode.Mode, "__enter__", fail)
+        monkeypatch.setattr(mode.WatchMode, "__enter__", fail)
     elif piece == "place_warnings":
         monkeypatch.setattr("gradtrace.watcher.core.warning_sites.placed", fail)
     else:

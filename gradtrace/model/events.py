@@ -79,7 +79,7 @@ class Reentry:
     #: the earlier call freed it (no retain_graph)
     freed: bool
     #: something that the old operation, or one below it, had saved is gone
-    spoilt: bool
+    saved_lost: bool
     #: the operation of the old graph that was entered, its number, where it was made, and where the earlier call's
     #: graph used it
     op: str
@@ -96,7 +96,7 @@ class Reentry:
     through: frozenset[str]
     #: the new part of the graph has leaves of its own
     own_leaves: bool
-    #: the old operation computes nothing: a view, of which nothing is spoilt by using it again
+    #: the old operation computes nothing: a view, whose values stay right when it is used again
     view: bool
     owners: Owners = Owners()
     #: what was built was put together from several tensors: where the first of these was made
@@ -104,7 +104,7 @@ class Reentry:
 
     @property
     def rebuilt(self) -> bool:
-        """The operation has been made anew since: this one is a value of the last turn."""
+        """The operation has been made again since: this one is a value of the last iteration."""
         return bool(self.built) and self.rerun == len(self.built)
 
 
@@ -386,7 +386,7 @@ class GradMissed:
     #: the operation that made it, and where
     op: str
     made: Stack
-    #: it was made from a leaf that nobody holds: whoever made it took the result for the leaf
+    #: it was made from a leaf that no code holds: the result was taken for the leaf
     stray_leaf: bool = False
     #: the error by which the script ended over the None that it got, told when it has ended
     error: str | None = None
@@ -552,7 +552,7 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True)
 class Unoptimized:
-    """Parameters that receive gradients turn after turn, but are in no optimizer.
+    """Parameters that receive gradients in iteration after iteration, but are in no optimizer.
 
     `why` is "forward" (made again within each forward), "passing" (made again at each call of a function, with a module
     of class `kind` or by themselves), "replaced" (another took its place, again and again), "hidden" (held by
@@ -566,7 +566,7 @@ class Unoptimized:
     why: str
     names: tuple[str, ...]
     count: int
-    turns: int
+    iterations: int
     #: where they were made (for "converted": the operation)
     born: Stack
     kind: str
@@ -587,7 +587,7 @@ class FlatGradient:
     #: the operation (`sign`), where it is, and how often the gradient was looked at
     op: str
     stack: Stack
-    turns: int
+    iterations: int
     backward: Stack
     #: the operation is flat only where it is saturated: a ReLU, a clamp
     saturated: bool = False
@@ -727,7 +727,7 @@ class Clipped:
     then: Stack
     leaves: tuple[str, ...]
     count: int
-    #: gradients of leaves in no optimizer among them, which sum several backward calls that nobody cleared: the last of
+    #: gradients of leaves in no optimizer among them, which sum several backward calls that no code cleared: the last of
     #: these calls, and how many they are
     strays: Given | None = None
     summed: int = 0
@@ -742,7 +742,7 @@ class Collected:
     calls: int
     #: they have the shapes of parameters that an optimizer holds: a copy, a target network
     twin: bool
-    #: their values changed in the meantime: somebody keeps them up with the others
+    #: their values changed in the meantime: the code keeps them up with the others
     written: bool
     #: the step that used the other gradients of these calls
     optimizer: str

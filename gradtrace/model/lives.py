@@ -35,7 +35,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Iteration:
+class StepInterval:
     """From one optimizer step to the next. The last one may lack a step."""
 
     number: int
@@ -57,8 +57,8 @@ class Iteration:
 class Stretch:
     """Equal iterations in a row."""
 
-    first: Iteration
-    last: Iteration
+    first: StepInterval
+    last: StepInterval
     times: int
 
 
@@ -75,7 +75,7 @@ class Life:
     held: Stack
     steps: int
     stretches: tuple[Stretch, ...]
-    #: at most `Series.MOST` values each, spread evenly over the run: norms of gradients, and relative updates
+    #: at most `ThinnedSeries.MOST` values each, spread evenly over the run: norms of gradients, and relative updates
     gradients: tuple[float, ...]
     updates: tuple[float, ...]
     #: why it does not train, in one sentence; empty where it does

@@ -9,7 +9,7 @@ Bad
     code that the rule reports
 
 Good
-    the same code mended
+    the same code, fixed
 
 Where the finding is, what is left alone.
 """

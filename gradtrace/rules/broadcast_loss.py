@@ -37,12 +37,12 @@ class BroadcastLoss(Rule):
         return self.finding(
             event.stack,
             f"{event.op} of shapes {one} and {other} broadcasts to {result}: every sample is compared with every other",
-            f"give both the same shape: {_mend(event)}",
+            f"give both the same shape: {_fix(event)}",
             ((event.stack[1:], "called from here"),),
         )
 
 
-def _mend(event: Broadcast) -> str:
+def _fix(event: Broadcast) -> str:
     longer, shorter = sorted((event.one, event.other), key=len, reverse=True)
     dim = next((i for i, size in enumerate(longer) if size == 1 and longer[:i] + longer[i + 1 :] == shorter), None)
     if dim is None:

@@ -36,12 +36,12 @@ class DoubleSoftmaxRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, DoubleSoftmax):
             return []
-        message, mend = _words(event)
+        message, fix = _words(event)
         site = construction(event.module) if event.module else None
         return self.finding(
             (site,) if site else event.made or event.stack,
             message,
-            mend,
+            fix,
             (
                 (event.made, f"{event.first} is applied here"),
                 (event.stack, f"its output is passed to {_taker(event)} here"),

@@ -82,7 +82,7 @@ class FreedGraph(Rule):
         return self.finding(
             place.stack or event.stack,
             f"{place.what}, {outcome}",
-            place.mend,
+            place.fix,
             (
                 (place.carrier, "carried over to the next iteration here"),
                 (found.entry, "the new computation uses the freed graph here"),
@@ -103,12 +103,12 @@ class FreedGraph(Rule):
         )
 
 
-class _Place(NamedTuple):
-    """The line to blame, what happened there, and the mend."""
+class _Diagnosis(NamedTuple):
+    """The line to blame, what happened there, and the fix."""
 
     stack: Stack
     what: str
-    mend: str
+    fix: str
     #: the line that carries it over, if another one is to blame
     carrier: Stack = ()
 
@@ -119,11 +119,11 @@ def _is_outdated(one: Reentry) -> bool:
 
 
 def _cause(freed: list[Reentry]) -> Reentry:
-    """The entry to tell of: one where something is gone, and rather what comes from the last turn."""
-    return min(freed, key=lambda one: (not one.spoilt, not one.rebuilt, not one.entry))
+    """The entry to report: one where something is gone, and rather what comes from the last iteration."""
+    return min(freed, key=lambda one: (not one.saved_lost, not one.rebuilt, not one.entry))
 
 
-def _diagnose(event: Backward, found: Reentry) -> _Place:
+def _diagnose(event: Backward, found: Reentry) -> _Diagnosis:
     again = found.call_stack == event.stack
     carried = carrier(found.entry, found.built) if found.rebuilt else None
     if again and not found.rebuilt and _takes_part(event, found):
@@ -152,7 +152,7 @@ def _is_first_of_two(event: Backward, found: Reentry) -> bool:
 
 
 def _takes_part(event: Backward, found: Reentry) -> bool:
-    """The same call asks row after row, or input after input, of one graph: nothing is to be computed anew."""
+    """The same call asks row after row, or input after input, of one graph: nothing has to be computed again."""
     if not found.entry:
         return event.request == "grad" or found.op in _PARTS
     return _is_part(found) or not found.entered_later or (event.request == "grad" and not found.own_leaves)
@@ -178,26 +178,26 @@ def _this_strays(found: Reentry) -> bool:
     return bool(found.entry) and bool(owners.old) and of_others and trained
 
 
-def _stray(stack: Stack, found: Reentry, what: str) -> _Place:
+def _stray(stack: Stack, found: Reentry, what: str) -> _Diagnosis:
     line = within(stack, shared_depth(stack, found.built))
     name = next(iter(_names(line, found)), "")
     part = f"the graph of `{name}`" if name else "a graph"
     cut = f"detach it here: `{name}.detach()`" if name else "detach() it here"
-    return _Place(
+    return _Diagnosis(
         line,
         what.format(part=f"{part}, which it should not train"),
         f"{cut}, or compute it under torch.no_grad()",
     )
 
 
-def _built_once(event: Backward, found: Reentry) -> _Place:
+def _built_once(event: Backward, found: Reentry) -> _Diagnosis:
     collected = _collected(found)
     line = collected or maker(found.built, found.rerun)
     if line and syntax.opens_loop(line[0]):  # `for part in output.chunk(4)`
         return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in questions.assigned(line[0])) if line else ""
     what = "the collected tensors" if collected else made or "this part of the graph"
-    return _Place(
+    return _Diagnosis(
         line,
         f"{what} {'are' if collected or ' and ' in what else 'is'} computed once, and the first backward call frees the graph",
         "compute it inside the loop or closure, before each backward call; or, if it should not be trained, detach() it",
@@ -213,10 +213,10 @@ def _collected(found: Reentry) -> Stack:
     return ()
 
 
-def _keep(event: Backward, found: Reentry) -> _Place:
+def _keep(event: Backward, found: Reentry) -> _Diagnosis:
     again = found.call_stack == event.stack
     when = "it needs again in the next iteration" if again else "a later call needs again"
-    return _Place(found.call_stack, f"this call frees a graph that {when}", _keeping(event, found, again))
+    return _Diagnosis(found.call_stack, f"this call frees a graph that {when}", _keeping(event, found, again))
 
 
 def _keeping(event: Backward, found: Reentry, again: bool) -> str:
@@ -231,7 +231,7 @@ def _keeping(event: Backward, found: Reentry, again: bool) -> str:
     return f"call backward once{both}; or pass retain_graph=True here, to the *first* call"
 
 
-def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place:
+def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Diagnosis:
     stack = carried.stack if carried else within(found.entry, shared_depth(found.entry, event.stack))
     names = carried.names if carried else _names(stack, found)
     graph = f"the graph of {_earlier(found)}, which an earlier backward call freed"
@@ -239,24 +239,26 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Place
     parts = (carrying.detached_in_part(site, kept) for site in (*stack, *event.stack))
     if parted := next(filter(None, parts), None):
         name, site = parted
-        mend = f"detach all of it: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
+        fix = f"detach all of it: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
         what = f"`{name}` still belongs to {graph}: only a part of it is detached"
-        return _Place((site,), what, mend, carrier=stack)
+        return _Diagnosis((site,), what, fix, carrier=stack)
     if not names:
-        mend = f"detach() the tensor that is carried over; or, {_TOGETHER}"
-        return _Place(stack, f"a tensor that this line uses still belongs to {graph}", mend)
+        fix = f"detach() the tensor that is carried over; or, {_TOGETHER}"
+        return _Diagnosis(stack, f"a tensor that this line uses still belongs to {graph}", fix)
     listed = " and ".join(f"`{name}`" for name in names)
     if names == (event.root,):
-        mend = f"call backward on the new loss only, and sum numbers: `{event.root} += loss.item()`"
-        return _Place(stack, f"{listed} still contains the losses of earlier iterations, whose graphs were freed", mend)
+        fix = f"call backward on the new loss only, and sum numbers: `{event.root} += loss.item()`"
+        return _Diagnosis(
+            stack, f"{listed} still contains the losses of earlier iterations, whose graphs were freed", fix
+        )
     if carrying.grows(stack[0], names[0]):
-        mend = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
-        return _Place(stack, f"{listed} still holds tensors of {graph}", mend)
+        fix = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
+        return _Diagnosis(stack, f"{listed} still holds tensors of {graph}", fix)
     belong = "belongs" if len(names) == 1 else "belong"
     nodes = {one.node for one in event.reentries if (one.built, one.entry) == (found.built, found.entry)}
     several = len(nodes) > 1 and carried is not None and "[" not in names[0]
-    mend = f"{_detaching(stack, names, several)}; or, {_TOGETHER}"
-    return _Place(stack, f"{listed} still {belong} to {graph}", mend)
+    fix = f"{_detaching(stack, names, several)}; or, {_TOGETHER}"
+    return _Diagnosis(stack, f"{listed} still {belong} to {graph}", fix)
 
 
 _TOGETHER = "to train through both, add the losses up and call backward once"
@@ -287,7 +289,7 @@ def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
 
 
 def _is_cut(site: Site, name: str) -> bool:
-    """Whether the loop hands the variable to its next turn without a graph."""
+    """Whether the loop hands the variable to its next iteration without a graph."""
     place = carrying.handed_over(site, name)
     return place is not None and place[1]
 

@@ -59,7 +59,7 @@ class GradShape(Rule):
     def _argument(self, event: Misfit) -> list[Finding]:
         root = expression(event.stack, event.root)
         wanted = "is a single number" if event.wanted == "[]" else f"has shape {event.wanted}"
-        mend = (
+        fix = (
             f"omit the gradient, or call backward on the tensor that {root} was reduced from"
             if event.wanted == "[]"
             else f"pass a gradient of shape {event.wanted}, or call backward on the tensor of shape {event.given}"
@@ -67,7 +67,7 @@ class GradShape(Rule):
         return self.finding(
             event.stack,
             f"the gradient passed for {root} has shape {event.given}, but {root} {wanted}",
-            mend,
+            fix,
             ((event.made, f"{root} was computed here"), (event.stack[1:], "called from here")),
         )
 
@@ -76,7 +76,7 @@ class GradShape(Rule):
         function = event.op.removesuffix("Backward") if event.backward else event.op
         if event.kind == "count":
             message = f"backward of `{function}` returns {event.given} gradients for {event.wanted} inputs of forward"
-            mend = "return one gradient for each input of forward, in order, and None for those without a gradient"
+            fix = "return one gradient for each input of forward, in order, and None for those without a gradient"
         else:
             what = f"`{name}`" if name else f"gradient number {event.index}"
             message = (
@@ -84,12 +84,12 @@ class GradShape(Rule):
             )
             transposed = sorted(event.given) == sorted(event.wanted) and event.given != event.wanted
             how = "transpose it" if transposed else "sum over the dimensions that forward broadcast"
-            mend = f"return a gradient of shape {event.wanted}, in the order of forward's inputs: {how}"
+            fix = f"return a gradient of shape {event.wanted}, in the order of forward's inputs: {how}"
         made = _assignment(place, name)
         return self.finding(
             place or event.made or event.stack,
             message,
-            mend,
+            fix,
             (
                 (made, f"`{name}` is computed here"),
                 (event.made, "the Function is applied here"),

@@ -67,7 +67,7 @@ class HiddenWrite(Rule):
             where,
             f"{cause} changes {name}, which shares its memory with a tensor that {operation(event.built)} saved for "
             f"backward: {request(event)} silently computes with the new values",
-            _mend(buffer),
+            _fix(buffer),
             (
                 ((buffer.shared,) if buffer else (), "the tensor shares the array's memory from here on"),
                 (event.built, "this operation saved the tensor"),
@@ -76,7 +76,7 @@ class HiddenWrite(Rule):
         )
 
 
-def _mend(buffer: Buffer | None) -> str:
+def _fix(buffer: Buffer | None) -> str:
     if buffer is None:
         return "make the tensor from a copy of the array: `torch.tensor(array)`"
     if buffer.lent:

@@ -33,7 +33,7 @@ _NO_GRAD = (
     "to set or update values, put the write under `with torch.no_grad():`; if gradients should flow through it, write "
     "to a copy (`.clone()`)"
 )
-_MENDS = {
+_FIXES = {
     "view made under no_grad": "create the view and write to it both under torch.no_grad(), or both outside",
     "one of several views": "write out of place, to a copy (`.clone()`), or into the whole tensor by index instead "
     "of into an output of chunk, split or unbind",
@@ -52,7 +52,7 @@ class InplaceLeaf(Rule):
         return self.finding(
             event.stack,
             f"{writing(event.stack)} writes in place to {_what(event)}, which autograd forbids",
-            _MENDS.get(event.target, _NO_GRAD),
+            _FIXES.get(event.target, _NO_GRAD),
             ((event.viewed, "the view was created here"), (event.stack[1:], "called from here")),
         )
 

@@ -33,7 +33,7 @@ from gradtrace.rules.writes import request, what_was_saved, writing
 from gradtrace.source import syntax
 from gradtrace.source.construction import construction
 
-_MENDS = {
+_FIXES = {
     "inplace=True": "use inplace=False: backward still needs the original input of this module",
     "max_norm": "max_norm rescales the embedding weight in place: do the lookup before the weight is used otherwise, or use a copy of "
     "it there (`.clone()`)",
@@ -62,7 +62,7 @@ class InplaceSaved(Rule):
         return self.finding(
             cause,
             f"{writing(cause)} overwrites {what_was_saved(event)}, so {request(event)} fails",
-            _mend(event),
+            _fix(event),
             (
                 (event.written, "overwritten here"),
                 (event.built, "this operation saved it"),
@@ -99,9 +99,9 @@ class InplaceSaved(Rule):
         )
 
 
-def _mend(event: Overwritten) -> str:
-    if event.how in _MENDS:
-        return _MENDS[event.how]
+def _fix(event: Overwritten) -> str:
+    if event.how in _FIXES:
+        return _FIXES[event.how]
     if event.no_grad:
         return "update it after the backward call, or pass the operation a copy (`.clone()`)"
     return _out_of_place(event.written[0]) or "write it out of place, or write to a copy (`.clone()`)"

@@ -38,15 +38,13 @@ class MixedBatchRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, MixedBatch):
             return []
-        message, mend = _WORDS[event.kind](event)
+        message, fix = _WORDS[event.kind](event)
         if event.kind == "sequence, batch first":  # the module is set up correctly, and its output read wrong
-            return self.finding(
-                event.taken or event.stack, message, mend, ((event.stack, f"the {event.op} runs here"),)
-            )
+            return self.finding(event.taken or event.stack, message, fix, ((event.stack, f"the {event.op} runs here"),))
         return self.finding(
             event.stack,
             message,
-            mend,
+            fix,
             (
                 (event.taken, "the batch dimension is indexed here as if it were time"),
                 (event.stack[1:], "called from here"),

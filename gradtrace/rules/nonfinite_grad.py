@@ -190,11 +190,11 @@ class NonFiniteGrad(Rule):
             self._overflow = event
         else:
             self._explained = True
-        what, mend = _words(event)
+        what, fix = _words(event)
         return self.finding(
             event.made or event.born or event.stack,
             f"{what.format(op=_spoken(event.op))}: {event.value} reaches {_leaves(event)}{_although(event)}",
-            f"{mend.format(op=_spoken(event.op))}{'; ' + _WHERE if event.kind == 'zero' and not event.lost else ''}",
+            f"{fix.format(op=_spoken(event.op))}{'; ' + _WHERE if event.kind == 'zero' and not event.lost else ''}",
             (
                 (event.born, f"in backward, the gradient becomes {event.value} here ({_spoken(event.born_op)})"),
                 (event.stack, f"in this backward call, {event.value} reaches the leaves"),

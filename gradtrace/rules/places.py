@@ -25,7 +25,7 @@ def shared_depth(one: Stack, other: Stack) -> int:
 
 
 def within(stack: Stack, depth: int) -> Stack:
-    """The frames of `stack` from the place where a mend belongs, outwards.
+    """The frames of `stack` from the place where a fix belongs, outwards.
 
     That is the innermost frame that is not inside an `nn.Module` call, except that the outermost `depth` frames are
     always kept: a module's forward is a unit for whoever carries a tensor into it.
@@ -37,7 +37,7 @@ def within(stack: Stack, depth: int) -> Stack:
 
 
 def maker(built: Stack, rerun: int) -> Stack:
-    """The frames from the line that must run again for a tensor to be made anew; the outermost `rerun` frames do.
+    """The frames from the line that must run again for a tensor to be made again; the outermost `rerun` frames do.
 
     A helper that returns the tensor, or a module's forward, is as good as its call; a line that stores it away is the
     place itself.
@@ -55,14 +55,14 @@ def maker(built: Stack, rerun: int) -> Stack:
 
 
 class Carried(NamedTuple):
-    """The frames from the line that carries a tensor from one turn to the next, and the user's names for it."""
+    """The frames from the line that carries a tensor from one iteration to the next, and the user's names for it."""
 
     stack: Stack
     names: tuple[str, ...]
 
 
 def carrier(entry: Stack, built: Stack) -> Carried | None:
-    """How what was `built` in the last turn enters this one at `entry`; None where no variable is seen to carry it."""
+    """How what was `built` in the last iteration enters this one at `entry`; None where no variable is seen to carry it."""
     return _by_attribute(entry, built) or _by_loop(entry, built)
 
 
@@ -83,7 +83,7 @@ def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
 
 
 def _by_loop(entry: Stack, built: Stack) -> Carried | None:
-    """The line of a loop that reads what it or a later line assigned in the last turn (`out, h = cell(x, h)`), or the
+    """The line of a loop that reads what it or a later line assigned in the last iteration (`out, h = cell(x, h)`), or the
     line that mixes the old value of a variable into the new one (`mean = 0.9 * mean + 0.1 * x`)."""
     shared = shared_depth(entry, built)
     for depth in range(1, shared + 1):
@@ -98,7 +98,7 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
 
 
 def _handed_over(stack: Stack, names: Collection[str]) -> Carried:
-    """The line that hands values to the next turn, where that is another one than the reader's; those without a graph
+    """The line that hands values to the next iteration, where that is another one than the reader's; those without a graph
     are left out."""
     later = {name: carrying.handed_over(stack[0], name) for name in names}
     open_ = {name: place for name, place in later.items() if not (place and place[1])} or later

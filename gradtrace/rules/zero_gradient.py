@@ -69,15 +69,15 @@ class ZeroGradient(Rule):
             return self._alone(event, names)
         if event.saturated:
             why = f"{event.op} is saturated for every element"
-            mend = "check the range of its input: try a wider clamp, a leaky ReLU, another initialization or a lower learning rate"
+            fix = "check the range of its input: try a wider clamp, a leaky ReLU, another initialization or a lower learning rate"
         else:
             why = f"the derivative of {event.op} is zero"
-            mend = _SAMPLES.get(event.op, _SMOOTH)
+            fix = _SAMPLES.get(event.op, _SMOOTH)
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {why}, and it is on every path to "
+            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: {why}, and it is on every path to "
             f"{'it' if event.count == 1 else 'them'}",
-            mend,
+            fix,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
             # a margin that is kept, a constraint that is not violated
             Level.NOTE if event.saturated and event.term else None,
@@ -86,7 +86,7 @@ class ZeroGradient(Rule):
     def _single(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: {_SINGLE[event.op]} over a "
+            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: {_SINGLE[event.op]} over a "
             f"dimension of size 1 is always {'1' if event.op == 'softmax' else '0'}, whatever its input",
             "apply softmax over all candidates, and select afterwards"
             if event.op == "softmax"
@@ -99,7 +99,7 @@ class ZeroGradient(Rule):
     def _reverse(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: at the last time step the "
+            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: at the last time step the "
             "reverse direction has read only one input, and its state is still zero",
             "read the reverse direction at time step 0, or take the final states: torch.cat([h_n[-2], h_n[-1]], dim=1)",
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
@@ -108,7 +108,7 @@ class ZeroGradient(Rule):
     def _alone(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls that were checked: no step "
+            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls that were checked: no step "
             "trains it",
             "check what is computed from it: a factor of zero, a mask that removes everything, two terms that cancel",
             ((event.stack[1:], "called from here"),),
@@ -118,7 +118,7 @@ class ZeroGradient(Rule):
     def _product(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.turns} backward calls: they are multiplied with each "
+            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: they are multiplied with each "
             "other, and all of them are zero",
             "initialize one of them randomly, and only the other to zero",
             (

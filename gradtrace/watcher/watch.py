@@ -24,7 +24,7 @@ from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
 from gradtrace.watcher.core import anomaly, compiled, saved_hooks, warning_sites, zero_grad
 from gradtrace.watcher.core.backward import Calls
 from gradtrace.watcher.core.lineage import Origins
-from gradtrace.watcher.core.mode import Mode
+from gradtrace.watcher.core.mode import WatchMode
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
@@ -123,7 +123,7 @@ class Watch:
             opened.enter_context(saved_hooks.noticed(lambda: session.emit(_NO_SAVED_VALUES)))
             opened.enter_context(warning_sites.placed(self._failed))
             opened.enter_context(anomaly.placed(self._failed))
-            self._mode = opened.enter_context(Mode(session, self._steps, self._observers))
+            self._mode = opened.enter_context(WatchMode(session, self._steps, self._observers))
             self._shy = self._exposed()
             opened.callback(lambda: self._shy.close())
             opened.enter_context(compiled.regions(self._hide))

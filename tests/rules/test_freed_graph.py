@@ -1674,7 +1674,7 @@ def reentry(**facts: Any) -> Reentry:
         "call_request": "backward",
         "call_root": "loss",
         "freed": True,
-        "spoilt": True,
+        "saved_lost": True,
         "op": "TanhBackward0",
         "node": 12,
         "built": at(4),
@@ -1741,13 +1741,13 @@ def test_a_loss_that_strays_into_what_another_optimizer_trains() -> None:
 
 
 def test_of_several_entries_the_one_where_something_is_gone() -> None:
-    harmless, cause = reentry(spoilt=False, entry=at(3), built=at(1), view=True), reentry()
+    harmless, cause = reentry(saved_lost=False, entry=at(3), built=at(1), view=True), reentry()
     assert line_of(call(harmless, cause)) == 4
 
 
 def test_a_second_run_without_an_error() -> None:
     trained = Owners(old=frozenset({1}), stepped=frozenset({1}))
-    (finding,) = FreedGraph().see(call(reentry(owners=trained, spoilt=False), error=None))
+    (finding,) = FreedGraph().see(call(reentry(owners=trained, saved_lost=False), error=None))
     assert finding.level is Level.WARNING
     assert not list(FreedGraph().see(call(reentry(owners=trained, view=True), error=None)))
     assert not list(FreedGraph().see(call(reentry(), error=None)))

@@ -82,7 +82,7 @@ def source(graphs: Sequence[Graph], direction: Direction = "forward") -> str:
     dot.attr("node", **_NODE)
     dot.attr("edge", **_EDGE)
     for number, graph in enumerate(graphs, 1):
-        drawing = _Drawing(graph, f"g{number}", direction)
+        drawing = _DotDrawing(graph, f"g{number}", direction)
         if len(graphs) == 1:
             dot.attr(label=_label(_header(graph), "l"))
             drawing.draw(dot)
@@ -152,7 +152,7 @@ class _Shape:
     level: int | None = None
 
 
-class _Drawing:
+class _DotDrawing:
     """One graph as shapes and arrows."""
 
     def __init__(self, graph: Graph, prefix: str, direction: Direction) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gradtrace.model.lives import Iteration, Life
+from gradtrace.model.lives import Life, StepInterval
 from gradtrace.model.site import Stack
 from gradtrace.renderers.wording import file
 
@@ -39,7 +39,7 @@ def _life(life: Life) -> dict[str, Any]:
     }
 
 
-def _iteration(one: Iteration) -> dict[str, Any]:
+def _iteration(one: StepInterval) -> dict[str, Any]:
     calls = []
     for arrival in one.arrivals:
         place = _place(arrival.stack)

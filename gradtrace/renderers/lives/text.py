@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from gradtrace.model.lives import Arrival, Iteration, Life, State, Stretch
+from gradtrace.model.lives import Arrival, Life, State, StepInterval, Stretch
 from gradtrace.model.site import Stack
 from gradtrace.renderers import wording
 
@@ -108,7 +108,7 @@ def _arrival(first: Arrival, last: Arrival, times: int, main: str) -> str:
     return f"{call} {_at(first.stack, main)}  gradient {_range(first.norm, last.norm, times)}{added}"
 
 
-def _step(first: Iteration, last: Iteration, times: int, main: str) -> str:
+def _step(first: StepInterval, last: StepInterval, times: int, main: str) -> str:
     if first.gradient is None:
         return f"{first.optimizer}.step() {_at(first.step, main)}  .grad is None: the step skips it"
     update = _range(first.update or 0.0, last.update or 0.0, times)

@@ -29,7 +29,7 @@ _SHARERS = Counter(one.__code__ for one in _FUNCTIONS)
 _BY_CODE = {one.__code__: one for one in _FUNCTIONS if _SHARERS[one.__code__] == 1}
 
 
-class Mode(TorchFunctionMode):
+class WatchMode(TorchFunctionMode):
     """Tells observers of the calls they asked for. Steps aside under `torch.compile` and inside optimizer steps."""
 
     def __init__(self, session: Session, steps: Steps, observers: Sequence[Observer]) -> None:

@@ -43,7 +43,7 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
         call_request=mark.request,
         call_root=mark.root,
         freed=not mark.failed,
-        spoilt=failed and any(map(_is_spoilt, below)),
+        saved_lost=failed and any(map(_has_lost_saved, below)),
         op=type(carried).__name__,
         node=node_number(carried),
         built=built,
@@ -74,9 +74,9 @@ def _is_view(node: Any) -> bool:
     return type(node).__name__ in walk.VIEWS
 
 
-def _is_spoilt(node: Any) -> bool:
+def _has_lost_saved(node: Any) -> bool:
     """Whether an earlier call freed what the node had saved. Nodes that were not run through are left alone: to look at
-    a saved tensor may compute it anew."""
+    a saved tensor may compute it again."""
     mark = None if type(node) is walk.ACCUMULATE else walk.mark_of(node)
     if mark is None or mark.retained:
         return False

@@ -14,7 +14,7 @@ from torch.nn import Module
 from torch.optim import Optimizer
 
 from gradtrace.watcher.core import compiled
-from gradtrace.watcher.core.mode import Mode
+from gradtrace.watcher.core.mode import WatchMode
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
@@ -24,7 +24,7 @@ Clear = Callable[..., None]
 
 
 @contextmanager
-def watched(session: Session, mode: Mode, observers: list[Observer]) -> Iterator[None]:
+def watched(session: Session, mode: WatchMode, observers: list[Observer]) -> Iterator[None]:
     """While open, tells `observers` whose gradients `zero_grad()` of an optimizer or a module has set to None."""
     told = overriding(observers, "after_zero_grad")
 

@@ -50,7 +50,7 @@ class _Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _ConstantEntry:
     origin: _Origin
     entered: Stack
     #: the constant entered as a number, a term of its own; else mixed with others, element by element
@@ -141,7 +141,7 @@ class Constants(Observer):
         if entry is not None and (whole or sum(tensor.requires_grad for tensor in inputs) == 1):
             self._mixed.note(call.out, entry)
 
-    def _entering(self, call: TorchCall, inputs: Sequence[Tensor]) -> _Entry | None:
+    def _entering(self, call: TorchCall, inputs: Sequence[Tensor]) -> _ConstantEntry | None:
         for tensor in inputs:
             origin = self._plain.of(tensor)
             if origin is None:
@@ -150,7 +150,7 @@ class Constants(Observer):
             number = origin.measured and all(other.numel() == 1 for other in inputs)
             term = number and (tensor.dim() == 0 or not origin.of_parameters)
             if term or not (origin.of_parameters or origin.parameters is None):
-                return _Entry(origin, self.session.frames.stack(call.frame), term)
+                return _ConstantEntry(origin, self.session.frames.stack(call.frame), term)
         return None
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
@@ -165,7 +165,7 @@ class Constants(Observer):
             self._mixed.tidy()
             self._plain.tidy()
 
-    def _report(self, call: BackwardCall, entry: _Entry) -> None:
+    def _report(self, call: BackwardCall, entry: _ConstantEntry) -> None:
         origin = entry.origin
         self.session.emit(
             ConstantGradient(origin.request, origin.stack, origin.root, entry.entered, call.stack, call.root)

@@ -28,7 +28,7 @@ _MOST, _LOOKS, _ENOUGH = 16, 8, 3
 
 
 @dataclass(slots=True)
-class _Run:
+class _BidirectionalRun:
     """A call of a bidirectional network: the node of its output, its recurrent weight for the last layer's reverse
     direction, and which dimension is the time."""
 
@@ -39,7 +39,7 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Read:
+class _LastStepRead:
     """A place that reads the last step alone."""
 
     backward: Stack
@@ -56,8 +56,8 @@ class Directions(Observer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._runs: list[_Run] = []
-        self._reads: dict[Stack, _Read] = {}
+        self._runs: list[_BidirectionalRun] = []
+        self._reads: dict[Stack, _LastStepRead] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
         return dict.fromkeys(_RECURRENT, self._recurs)
@@ -72,7 +72,7 @@ class Directions(Observer):
             return
         time = 1 if batch_first else 0
         weight = weights[(2 * layers - 1) * each + 1]
-        self._runs.append(_Run(node_number(node), self.session.ids.of(weight), time, given.shape[time]))
+        self._runs.append(_BidirectionalRun(node_number(node), self.session.ids.of(weight), time, given.shape[time]))
         del self._runs[:-_MOST]
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
@@ -86,7 +86,7 @@ class Directions(Observer):
             reading = [user for user, _ in users.get(nodes[run.node], ())]
             if reading and all(_takes_last(user, run) for user in reading):
                 stack = self.session.trail.find(node_number(reading[0]))
-                self._reads.setdefault(stack, _Read(call.stack)).weights.add(run.weight)
+                self._reads.setdefault(stack, _LastStepRead(call.stack)).weights.add(run.weight)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         for read in self._reads.values():
@@ -94,7 +94,7 @@ class Directions(Observer):
                 self._look(read, [leaf for leaf in call.leaves if self.session.ids.known(leaf) in read.weights])
             read.weights.clear()
 
-    def _look(self, read: _Read, leaves: list[Tensor]) -> None:
+    def _look(self, read: _LastStepRead, leaves: list[Tensor]) -> None:
         read.looks += 1
         for leaf in leaves:
             read.zero = read.zero and leaf.grad is not None and not bool(leaf.grad.any())
@@ -107,7 +107,7 @@ class Directions(Observer):
                 self.session.emit(FlatGradient((read.name,), 1, "reverse", stack, read.looks, read.backward))
 
 
-def _takes_last(user: Any, run: _Run) -> bool:
+def _takes_last(user: Any, run: _BidirectionalRun) -> bool:
     if type(user).__name__ != "SelectBackward0" or wrapped(saved_argument(user, "dim")) % 3 != run.time:
         return False
     return wrapped(saved_argument(user, "index")) in (-1, run.steps - 1)

@@ -29,7 +29,7 @@ _ROWS = 64
 
 
 @dataclass(slots=True)
-class _Row:
+class _EvaluationRow:
     """Passes of one line since the last backward call, as ranges of node numbers."""
 
     stack: Stack
@@ -58,9 +58,9 @@ class Evaluations(Observer):
     def __init__(self, session: Session, growth: GrowthWatcher) -> None:
         super().__init__(session)
         self._growth = growth
-        self._rows: dict[tuple[Stack, int], _Row] = {}
+        self._rows: dict[tuple[Stack, int], _EvaluationRow] = {}
         #: rows long enough that no backward call ran through so far
-        self._long: list[_Row] = []
+        self._long: list[_EvaluationRow] = []
         self._gate = session.beyond(_NODES_MORE)
         session.wake(self._gate)
 
@@ -75,7 +75,7 @@ class Evaluations(Observer):
         if frame is None or frame.f_back is None:
             return
         stack = self.session.frames.stack(frame.f_back)
-        row = self._rows.setdefault((stack, self._instruction(frame)), _Row(stack, self.session.phase))
+        row = self._rows.setdefault((stack, self._instruction(frame)), _EvaluationRow(stack, self.session.phase))
         row.end = call.after
         # a mark of ours on the running call, which nothing reads but a debugger that steps through torch
         if frame.f_trace_lines:
@@ -90,7 +90,7 @@ class Evaluations(Observer):
             at = at.f_back
         return at.f_lasti if at is not None else -1
 
-    def _begin_pass(self, row: _Row, frame: FrameType, number: int) -> None:
+    def _begin_pass(self, row: _EvaluationRow, frame: FrameType, number: int) -> None:
         if len(row.starts) <= _PASSES:
             module = names.variables(frame).get("self")
             row.kind = type(module).__name__

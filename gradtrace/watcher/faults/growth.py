@@ -66,7 +66,7 @@ class _Look:
 
 
 @dataclass(slots=True)
-class _Stretch:
+class _GrowthStretch:
     """The nodes made between the two backward calls around a growth, and how many later stretches were as long."""
 
     length: int = 0
@@ -103,7 +103,7 @@ class GrowthWatcher(Observer):
         self._doubtful: set[str] = set()
         #: where something grew between two backward calls: whether as much is done between any two; then it is one
         #: iteration that is long, and no iteration is longer than the one before
-        self._stretches: dict[str, _Stretch] = {}
+        self._stretches: dict[str, _GrowthStretch] = {}
         self._local: set[str] = set()
         self._hooks: dict[tuple[str, str], History] = {}
         self._hooks_rise = False
@@ -147,7 +147,7 @@ class GrowthWatcher(Observer):
             history = histories.setdefault(holder, History())
             history.add(len(look.nodes))
             if history.rises >= enough and holder not in self._local:
-                self._stretches.setdefault(holder, _Stretch())
+                self._stretches.setdefault(holder, _GrowthStretch())
                 self._wait(holder, look, self._growth(holder, look, frame, 0))
                 grown.append(holder)
         return grown

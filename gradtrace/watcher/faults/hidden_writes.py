@@ -56,7 +56,7 @@ class _Alias(NamedTuple):
     owner: int
 
 
-class _Write(NamedTuple):
+class _AliasWrite(NamedTuple):
     """A write through an alias. Nodes from `number` on were made later."""
 
     memory: int
@@ -97,7 +97,7 @@ class HiddenWrites(Observer):
         self._aliases: dict[TensorId, _Alias] = {}
         #: values of aliases and of their owners when they were last at hand, by identity
         self._values: OrderedDict[TensorId, Tensor] = OrderedDict()
-        self._writes: deque[_Write] = deque(maxlen=_WRITES)
+        self._writes: deque[_AliasWrite] = deque(maxlen=_WRITES)
         self._readings: deque[_Reading] = deque(maxlen=_READINGS)
         #: memory handed out by `.numpy()`
         self._lent: deque[int] = deque(maxlen=_READINGS)
@@ -171,7 +171,7 @@ class HiddenWrites(Observer):
         # where nothing is known of the values before, nothing can be said
         if before is not None and written.numel():
             memory, span = saved.memory(whole), saved.span(written)
-            self._writes.append(_Write(memory, span, number, values, before, stack, alias))
+            self._writes.append(_AliasWrite(memory, span, number, values, before, stack, alias))
 
     def _lend(self, call: TorchCall) -> None:
         memory = saved.memory(call.args[0])
@@ -206,7 +206,7 @@ class HiddenWrites(Observer):
         older = [node for node in call.nodes if node_number(node) < newest]
         if not older:
             return
-        by_memory: defaultdict[int, list[_Write]] = defaultdict(list)
+        by_memory: defaultdict[int, list[_AliasWrite]] = defaultdict(list)
         for write in self._writes:
             by_memory[write.memory].append(write)
         told: set[Stack] = set()

@@ -32,7 +32,7 @@ _MANY = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _MissingRead:
     """A .grad that was None when it was read."""
 
     stack: Stack
@@ -47,7 +47,7 @@ class MissingGradients(Observer):
     def __init__(self, session: Session, origins: Origins) -> None:
         super().__init__(session)
         self._origins = origins
-        self._read: _Read | None = None
+        self._read: _MissingRead | None = None
         #: the last call of autograd.grad that gave None for an input
         self._none: UnusedInput | None = None
         #: where gradients were last cleared
@@ -90,7 +90,9 @@ class MissingGradients(Observer):
         known = self.session.book.known(tensor)
         fed = known is not None and known.fed
         stack = self.session.frames.stack(call.frame)
-        self._read = _Read(stack, self.session.ids.of(tensor), tensor.requires_grad, fed, self.session.backward_calls)
+        self._read = _MissingRead(
+            stack, self.session.ids.of(tensor), tensor.requires_grad, fed, self.session.backward_calls
+        )
 
     def after_zero_grad(self, tensors: Sequence[Tensor], frame: FrameType) -> None:
         self._cleared = self.session.frames.stack(frame)
@@ -164,7 +166,7 @@ class MissingGradients(Observer):
         elif self._none is not None and _same_function(self._none.stack, stack):
             self.session.emit(self._none.with_error(_text(error)))
 
-    def _tell(self, read: _Read, error: BaseException) -> None:
+    def _tell(self, read: _MissingRead, error: BaseException) -> None:
         kind = "early"
         cut = None
         if not read.requires_grad:

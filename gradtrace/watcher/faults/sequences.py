@@ -47,7 +47,7 @@ _FEW = 16
 
 
 @dataclass(slots=True)
-class _Run:
+class _SequenceRun:
     """A call of such a network: the node of its output, and which dimension is the batch."""
 
     output: tuple[int, int]
@@ -66,7 +66,7 @@ class Sequences(Observer):
 
     def __init__(self, session: Any) -> None:
         super().__init__(session)
-        self._runs: list[_Run] = []
+        self._runs: list[_SequenceRun] = []
         self._reshaped: dict[int, MixedBatch] = {}
         self._patience = Patience()
         #: the last batches of DataLoaders
@@ -106,7 +106,7 @@ class Sequences(Observer):
         if out is not None:
             kept = frozenset(state for state in states if state is not None)
             loaded = batch == 1 and bool(self._batches) and self._is_loaded(entered)
-            self._runs.append(_Run(out, kept, name, batch, tuple(entered.shape), stack, loaded))
+            self._runs.append(_SequenceRun(out, kept, name, batch, tuple(entered.shape), stack, loaded))
         del self._runs[:-_MOST]
 
     def _is_loaded(self, entered: Tensor) -> bool:
@@ -167,7 +167,7 @@ class Sequences(Observer):
                 self._tell(run, read, self.session.trail.find(node_number(node)))
         self._runs = [run for run in self._runs if run not in met]
 
-    def _tell(self, run: _Run, read: str, taken: Stack) -> None:
+    def _tell(self, run: _SequenceRun, read: str, taken: Stack) -> None:
         kind = ("sequence", "sequence, batch first")[not run.batch]
         self.session.emit(MixedBatch(kind, run.name, run.shape, run.stack, read, taken))
 
@@ -202,7 +202,7 @@ def _key(value: Any) -> tuple[int, int] | None:
     return None if node is None else (node_number(node), value.output_nr)
 
 
-def _along_batch(start: Any, run: _Run, users: _Users) -> Iterator[tuple[Any, str]]:
+def _along_batch(start: Any, run: _SequenceRun, users: _Users) -> Iterator[tuple[Any, str]]:
     """The nodes that take the batch of a run's output for its steps, and what they take."""
     for node, dims in _leaving(start, run, users):
         kind = type(node).__name__
@@ -218,7 +218,7 @@ def _along_batch(start: Any, run: _Run, users: _Users) -> Iterator[tuple[Any, st
             yield node, _POOLING[kind]
 
 
-def _leaving(start: Any, run: _Run, users: _Users) -> Iterator[tuple[Any, set[int]]]:
+def _leaving(start: Any, run: _SequenceRun, users: _Users) -> Iterator[tuple[Any, set[int]]]:
     """The nodes that take one of the dimensions out of the output, and which: past all that keeps its layout."""
     seen, waiting = {start}, [(start, run.output[1])]
     while waiting:
@@ -250,7 +250,7 @@ def _dims(node: Any) -> set[int]:
     return {wrapped(dim) % 3 for dim in (dims if isinstance(dims, tuple) else (dims,))}
 
 
-def _enters_layer(node: Any, run: _Run, users: _Users) -> bool:
+def _enters_layer(node: Any, run: _SequenceRun, users: _Users) -> bool:
     """Whether the rows that are left go into a layer with a weight of its own, or into a loss of classes."""
     level = [node]
     for _ in range(_FAR):

@@ -54,7 +54,7 @@ _KEY = "gradtrace: loss"
 _UNMEANT = ("no_grad", "not differentiable", "copied")
 
 
-class _Life:
+class _LossLifetime:
     """Lives in the metadata of a loss's node, and as long as that."""
 
     __slots__ = ("__weakref__", "loss")
@@ -81,7 +81,7 @@ class _Loss:
     left: Stack = ()
     #: the backward call at which it was alive, and was not run through
     passed_by: Stack = ()
-    life: weakref.ref[_Life] | None = None
+    life: weakref.ref[_LossLifetime] | None = None
 
     def is_covered(self, depth: int = 32) -> bool:
         """Whether it was backpropagated, or all that it is a sum of was."""
@@ -91,7 +91,7 @@ class _Loss:
 
 
 @dataclass(slots=True)
-class _Place:
+class _LossPlace:
     """What became of the losses made at one place."""
 
     loss: _Loss
@@ -130,7 +130,7 @@ class Terms(Observer):
         self._reach = reach
         self._looking = True
         self._waiting: list[_Loss] = []
-        self._places: dict[Stack, _Place] = {}
+        self._places: dict[Stack, _LossPlace] = {}
         self._terms: list[_Term] = []
         #: sightings of terms, by place and kind, and the user's names for what is behind them
         self._told: dict[tuple[Stack, str], int] = {}
@@ -183,14 +183,14 @@ class Terms(Observer):
 
     def _note(self, out: Tensor, stack: Stack, reduced: bool, parts: list[_Loss]) -> None:
         loss = _Loss(stack, reduced, [] if reduced else parts, self.session.backward_calls)
-        life = _Life(loss)
+        life = _LossLifetime(loss)
         loss.life = weakref.ref(life)
         node: Any = out.grad_fn
         node.metadata[_KEY] = life
         self._waiting.append(loss)
         place = self._places.get(stack)
         if place is None and len(self._places) < _PLACES:
-            place = self._places[stack] = _Place(loss)
+            place = self._places[stack] = _LossPlace(loss)
         if place is not None and not place.leaves and self.session.has_optimizer and place.walks < _SIGHTINGS:
             place.walks += 1
             place.leaves = {self.session.ids.of(leaf) for leaf in walk.leaves_of([out]) if self.session.owned(leaf)}
@@ -265,7 +265,7 @@ class Terms(Observer):
             if judged and place.sightings >= _SIGHTINGS and place.leaves:
                 self._tell(place)
 
-    def _tell(self, place: _Place) -> None:
+    def _tell(self, place: _LossPlace) -> None:
         loss = place.loss
         idle = self._reach.names_of_idle(place.leaves) if place.kind == "idle" else ()
         if place.kind == "idle" and (not idle or self._reach.has_entered(loss.left)):

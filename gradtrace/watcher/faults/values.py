@@ -48,7 +48,7 @@ class _Cause:
 
 
 @dataclass(slots=True)
-class _Birth:
+class _NonFiniteBirth:
     """A node that got finite gradients and gave on others. Holds a node: for one call only."""
 
     node: Any
@@ -58,12 +58,12 @@ class _Birth:
 
 
 @dataclass(slots=True)
-class _Run:
+class _BackwardRun:
     """What was seen in one call."""
 
     nodes: Sequence[Any]
     handles: list[Any] = field(default_factory=list)
-    births: list[_Birth] = field(default_factory=list)
+    births: list[_NonFiniteBirth] = field(default_factory=list)
     #: by node: the inputs whose gradients are not finite
     bad: dict[Any, tuple[int, ...]] = field(default_factory=dict)
     watched: set[Any] = field(default_factory=set)
@@ -78,7 +78,7 @@ class Values(Observer):
     def __init__(self, session: Any) -> None:
         super().__init__(session)
         self._calls: dict[tuple[str, int], int] = {}
-        self._run: _Run | None = None
+        self._run: _BackwardRun | None = None
         self._pending: list[NonFinite] = []
         self._scaled = False
         self._ruined = False
@@ -104,7 +104,7 @@ class Values(Observer):
         lost = not all(map(flaws.finite, tensors))
         if not (often or lost or flaws.Risk.OWN in map(flaws.risk, call.kinds)):
             return
-        run = _Run(call.nodes, lost=lost)
+        run = _BackwardRun(call.nodes, lost=lost)
         if lost:
             with torch.no_grad():
                 run.made_lost = None if self._is_ruined(call) else _source_of_value(call.nodes)
@@ -117,7 +117,7 @@ class Values(Observer):
         self._ruined = self._ruined or not all(flaws.finite(leaf) and not flaws.is_huge(leaf) for leaf in call.leaves)
         return self._ruined
 
-    def _listen(self, run: _Run, whole: bool) -> None:
+    def _listen(self, run: _BackwardRun, whole: bool) -> None:
         nodes = run.nodes
         for index in range(len(nodes)) if whole else _risky(nodes)[:_MOST]:
             run.watched.add(nodes[index])
@@ -139,7 +139,7 @@ class Values(Observer):
             node = run.nodes[index]
             run.bad[node] = edges
             if len(run.births) < _BIRTHS and all(grad is None or flaws.finite(grad) for grad in outputs):
-                run.births.append(_Birth(node, edges, _cause(node, inputs, outputs, edges)))
+                run.births.append(_NonFiniteBirth(node, edges, _cause(node, inputs, outputs, edges)))
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         run, self._run = self._run, None
@@ -152,7 +152,7 @@ class Values(Observer):
                 self._judge(call, run)
         run.nodes = ()
 
-    def _judge(self, call: BackwardCall, run: _Run) -> None:
+    def _judge(self, call: BackwardCall, run: _BackwardRun) -> None:
         leaves = {id(leaf): leaf for leaf in call.leaves}
         told: set[Stack] = set()
         for birth in run.births:
@@ -168,7 +168,12 @@ class Values(Observer):
                 self._tell(call, run, cause, birth, hit)
 
     def _tell(
-        self, call: BackwardCall, run: _Run, cause: _Cause, birth: _Birth | None, hit: list[torch.Tensor]
+        self,
+        call: BackwardCall,
+        run: _BackwardRun,
+        cause: _Cause,
+        birth: _NonFiniteBirth | None,
+        hit: list[torch.Tensor],
     ) -> None:
         if not hit:
             return
@@ -226,7 +231,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
     return tensor._values() if tensor.is_sparse else tensor
 
 
-def _reached(birth: _Birth, run: _Run, leaves: dict[int, torch.Tensor]) -> list[torch.Tensor]:
+def _reached(birth: _NonFiniteBirth, run: _BackwardRun, leaves: dict[int, torch.Tensor]) -> list[torch.Tensor]:
     """The leaves that NaN or Inf came to from there. A node that nobody looked at lets everything through."""
     found: list[torch.Tensor] = []
     seen: set[Any] = set()

@@ -61,7 +61,7 @@ class _Write(NamedTuple):
     module: weakref.ref[torch.nn.Module] | None = None
 
 
-class _Step(NamedTuple):
+class _OptimizerWrite(NamedTuple):
     """An optimizer wrote to its parameters."""
 
     clock: int
@@ -83,7 +83,7 @@ class Writes(Observer):
         self._hidden = hidden
         self._clock = itertools.count()
         self._writes: deque[_Write] = deque(maxlen=_WRITES)
-        self._steps: deque[_Step] = deque(maxlen=_STEPS)
+        self._steps: deque[_OptimizerWrite] = deque(maxlen=_STEPS)
         self._searches_left = _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
@@ -133,7 +133,7 @@ class Writes(Observer):
                 )
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
-        self._steps.append(_Step(next(self._clock), weakref.ref(optimizer), self.session.sequence(), stack))
+        self._steps.append(_OptimizerWrite(next(self._clock), weakref.ref(optimizer), self.session.sequence(), stack))
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if not isinstance(error, RuntimeError) or saved.MODIFIED not in str(error):
@@ -158,7 +158,9 @@ class Writes(Observer):
                 no_grad=isinstance(first, _Write) and first.no_grad,
                 error=f"{type(error).__name__}: {error}".splitlines()[0],
                 module=self._holder(first) if isinstance(first, _Write) else None,
-                entry=self._entry(call, found.node, built, first.number) if found and isinstance(first, _Step) else (),
+                entry=self._entry(call, found.node, built, first.number)
+                if found and isinstance(first, _OptimizerWrite)
+                else (),
             )
         )
 
@@ -179,7 +181,7 @@ class Writes(Observer):
         module = write.module() if write.module is not None else None
         return holder(module, sys._getframe(), self.session.frames) if module is not None else None
 
-    def _since(self, found: saved.Broken) -> list[_Write | _Step]:
+    def _since(self, found: saved.Broken) -> list[_Write | _OptimizerWrite]:
         """The writes to the tensor since it was saved, the first one first."""
         number, version = node_number(found.node), saved.expected_version(found.message)
         if found.tensor is not None:

@@ -45,7 +45,7 @@ _NO_OWNER: Group = frozenset()
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _UnsteppedCalls:
     """The calls of one line that give to an optimizer which has made no step so far."""
 
     last: CallRecord
@@ -64,7 +64,7 @@ class _Account:
     calls: int = 0
     stack: Stack = ()
     #: until its first step, by line
-    waiting: dict[tuple[Stack, str], _Waiting] = field(default_factory=dict)
+    waiting: dict[tuple[Stack, str], _UnsteppedCalls] = field(default_factory=dict)
     #: steps of all optimizers at its first gradient
     since: int = 0
     #: what was last reported of a step, the only call that had fed it, and how many steps like it came after it
@@ -146,7 +146,7 @@ class Accounts(Observer):
             return
         if not account.waiting:
             account.since = self.session.steps
-        waiting = account.waiting.setdefault((call.stack, call.origin.root), _Waiting(call))
+        waiting = account.waiting.setdefault((call.stack, call.origin.root), _UnsteppedCalls(call))
         for act in (Act.READ, Act.CHECKED):
             for portion in call.portions.values() if waiting.last.had(act) else ():
                 portion.note(act)

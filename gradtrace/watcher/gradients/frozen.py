@@ -23,7 +23,7 @@ _MANY = 20_000
 _NAMES = 6
 
 
-class _Watched:
+class _FrozenParameter:
     """A frozen parameter: its first values after the last step, and how often a step has changed them."""
 
     __slots__ = "moves stack values".split()
@@ -37,7 +37,7 @@ class _Watched:
 class Frozen(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._frozen: dict[TensorId, _Watched] = {}
+        self._frozen: dict[TensorId, _FrozenParameter] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
         return dict.fromkeys((Tensor.requires_grad.__set__, Tensor.requires_grad_), self._switched)  # type: ignore[attr-defined]
@@ -47,7 +47,7 @@ class Frozen(Observer):
         if on or not tensor.is_leaf or tensor.grad is None or len(self._frozen) >= _MANY:
             self._frozen.pop(self.session.ids.of(tensor), None)
         else:
-            self._frozen[self.session.ids.of(tensor)] = _Watched(self.session.frames.stack(call.frame))
+            self._frozen[self.session.ids.of(tensor)] = _FrozenParameter(self.session.frames.stack(call.frame))
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if not self._frozen:

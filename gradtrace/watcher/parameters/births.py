@@ -46,7 +46,7 @@ class Birth:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CreatedOptimizer:
     """An optimizer, where it was made, and how many were made before it."""
 
     kind: str
@@ -62,7 +62,7 @@ class Births(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._born: dict[TensorId, Birth] = {}
-        self._optimizers: dict[TensorId, Made] = {}
+        self._optimizers: dict[TensorId, CreatedOptimizer] = {}
         self._count = 0
         #: parameters that a state was loaded into: weights that come from elsewhere may be meant to stay
         self._loaded: set[TensorId] = set()
@@ -111,10 +111,10 @@ class Births(Observer):
     def any_optimizer(self) -> bool:
         return bool(self._optimizers)
 
-    def optimizers(self) -> list[tuple[TensorId, Made]]:
+    def optimizers(self) -> list[tuple[TensorId, CreatedOptimizer]]:
         return list(self._optimizers.items())
 
-    def optimizer(self, key: TensorId) -> Made | None:
+    def optimizer(self, key: TensorId) -> CreatedOptimizer | None:
         return self._optimizers.get(key)
 
     def after_group(self, optimizer: Optimizer, frame: FrameType) -> None:
@@ -124,7 +124,7 @@ class Births(Observer):
             self._count += 1
             if len(self._optimizers) >= _MOST:
                 self._optimizers.clear()
-            known = Made(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
+            known = CreatedOptimizer(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
         if not optimizer.param_groups[-1]["params"]:
             known = replace(known, empty=known.empty or self.session.frames.stack(frame))
         self._optimizers[key] = known

@@ -53,9 +53,9 @@ _SUMS = walk.VIEWS | frozenset(
 #: looks at a parameter's gradient: the first ones, then ever more rarely
 _LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
 #: looks before a flat and before a saturated operation is called a fault
-_TURNS, _TURNS_SATURATED = 3, 6
+_ITERATIONS, _ITERATIONS_SATURATED = 3, 6
 #: and before a gradient is called zero though no reason is known
-_TURNS_ALONE = 8
+_ITERATIONS_ALONE = 8
 #: calls in which all gradients are looked at, and the graphs in which paths are looked for
 _FIRST_CALLS = 4
 _PATHS = 12
@@ -192,19 +192,19 @@ class FlatGradients(Observer):
             del self._zero[self.session.ids.of(leaf)]
 
     def at_end(self) -> None:
-        unexplained = [one for one in self._zero.values() if one.open and one.matrix and one.calls >= _TURNS_ALONE]
+        unexplained = [one for one in self._zero.values() if one.open and one.matrix and one.calls >= _ITERATIONS_ALONE]
         names = tuple(dict.fromkeys(one.name for one in unexplained))[:_NAMES]
         self._tell_flat()
         if unexplained:
             first = unexplained[0]
             self.session.emit(FlatGradient(names, len(unexplained), "", first.backward, first.calls, first.backward))
-        zeros = [one for one in self._zero.values() if one.matrix and one.calls >= _TURNS]
+        zeros = [one for one in self._zero.values() if one.matrix and one.calls >= _ITERATIONS]
         self.session.emit(Truth("gradients are not zero", len(self._looked), len(zeros), names))
 
     def _tell_flat(self) -> None:
         told: dict[tuple[Stack, str], list[_Zero]] = {}
         for zero in self._zero.values():
-            enough = _TURNS_SATURATED if zero.saturated else _TURNS
+            enough = _ITERATIONS_SATURATED if zero.saturated else _ITERATIONS
             if zero.calls >= enough and zero.paths >= 2 and zero.stack:
                 told.setdefault((zero.stack[:1], zero.op), []).append(zero)
         for found in told.values():

@@ -12,7 +12,7 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from gradtrace.model.lives import Arrival, Iteration, Life, State, Stretch
+from gradtrace.model.lives import Arrival, Life, State, StepInterval, Stretch
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import names
 from gradtrace.watcher.core.identity import TensorId
@@ -20,7 +20,7 @@ from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import sample
-from gradtrace.watcher.parameters.births import Births, Made
+from gradtrace.watcher.parameters.births import Births, CreatedOptimizer
 
 if TYPE_CHECKING:
     from gradtrace.watcher.core.backward import BackwardCall
@@ -33,7 +33,7 @@ _PARAMETERS = 20_000
 _SEARCHES = 8
 
 
-class Series:
+class ThinnedSeries:
     """Numbers in order, thinned out so that at most `MOST` of them remain, evenly spread."""
 
     MOST = 64
@@ -63,7 +63,7 @@ class _Record:
     named: bool = False
     created: Stack = ()
     #: the optimizer that holds it
-    optimizer: Made | None = None
+    optimizer: CreatedOptimizer | None = None
     #: some of its values as they were at the last backward call, while no optimizer holds it
     sample: torch.Tensor | None = None
     by_hand: bool = False
@@ -75,8 +75,8 @@ class _Record:
     largest: float = 0.0
     finite: bool = True
     stretches: list[Stretch] = field(default_factory=list)
-    gradients: Series = field(default_factory=Series)
-    updates: Series = field(default_factory=Series)
+    gradients: ThinnedSeries = field(default_factory=ThinnedSeries)
+    updates: ThinnedSeries = field(default_factory=ThinnedSeries)
 
     def arrive(self, arrival: Arrival) -> None:
         self.fed = True
@@ -94,16 +94,16 @@ class _Record:
         if update is not None:
             self.updates.add(update)
             self.moved = self.moved or update > 0
-        self._append(Iteration(self.steps, tuple(self.arrivals), step, optimizer, gradient, update))
+        self._append(StepInterval(self.steps, tuple(self.arrivals), step, optimizer, gradient, update))
         self.arrivals = []
 
     def finish(self) -> None:
         """The run is over; what arrived after the last step belongs to an iteration without one."""
         if self.arrivals:
-            self._append(Iteration(self.steps + 1, tuple(self.arrivals)))
+            self._append(StepInterval(self.steps + 1, tuple(self.arrivals)))
             self.arrivals = []
 
-    def _append(self, iteration: Iteration) -> None:
+    def _append(self, iteration: StepInterval) -> None:
         before = self.stretches[-1] if self.stretches else None
         if before is not None and before.last.shape == iteration.shape:
             self.stretches[-1] = Stretch(before.first, iteration, before.times + 1)
@@ -219,7 +219,7 @@ class Lives(Observer):
         )
         return known
 
-    def _holder(self, leaf: torch.Tensor) -> Made | None:
+    def _holder(self, leaf: torch.Tensor) -> CreatedOptimizer | None:
         owners = sorted(self.session.owned_by(leaf))
         return self._births.optimizer(owners[0]) if owners else None
 

@@ -1,4 +1,4 @@
-"""Parameters that receive gradients turn after turn while optimizers step, and belong to none of them."""
+"""Parameters that receive gradients in iteration after iteration while optimizers step, and belong to none of them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import walk
-from gradtrace.watcher.parameters.births import Birth, Births, Made
+from gradtrace.watcher.parameters.births import Birth, Births, CreatedOptimizer
 from gradtrace.watcher.parameters.reference_networks import comparison_networks
 from gradtrace.watcher.parameters.unreached import LOOKS, Reach, fingerprint
 
 Tensor = torch.Tensor
 
-_TURNS = 3
+_ITERATIONS = 3
 #: candidates at a time, searches for names and for what a graph does with them, names told
 _MANY = 4_096
 _SEARCHES = 6
@@ -36,12 +36,12 @@ _LEAVES = (torch.nn.Parameter, Tensor)
 _HELD = ("hidden", "plain")
 
 
-class _Candidate:
+class _UnownedParameter:
     """A parameter without an optimizer; or all that are made at one line within forward."""
 
     __slots__ = (
         *("alias", "alone", "backward", "birth", "converted", "first", "key", "last", "made", "mark", "name", "numel"),
-        *("owned", "passing", "plain", "renewed", "root", "seen", "training", "turns"),
+        *("owned", "passing", "plain", "renewed", "root", "seen", "training", "iterations"),
     )
 
     def __init__(self, key: TensorId, leaf: Tensor, birth: Birth | None, call: BackwardCall) -> None:
@@ -53,19 +53,19 @@ class _Candidate:
         self.backward = call.stack
         #: numbers of the first and the last call that reached it
         self.first = self.last = call.number
-        self.turns = 0
+        self.iterations = 0
         #: an optimizer that holds its values under another name, one that requires no grad
-        self.alias: Made | None = None
+        self.alias: CreatedOptimizer | None = None
         #: a backward call reached it since the last step
         self.seen = True
-        #: made anew each time
+        #: made again each time
         self.passing = False
         #: another one took its place in the module
         self.renewed = False
         #: number and place of the operation that takes it in, if that is the same one each time
         self.converted: tuple[int, Stack] | None = None
         #: the optimizer of the other parameters that the same call reached, and how many numbers these hold
-        self.made: Made | None = None
+        self.made: CreatedOptimizer | None = None
         self.owned = 0
         #: the call reached no parameter of any optimizer
         self.alone = False
@@ -78,14 +78,14 @@ class _Candidate:
 class _Passing:
     """Parameters that are made at one line, others each time: alone, used by the line, or with a module made there."""
 
-    __slots__ = "backward call keys kind last made stays turns".split()
+    __slots__ = "backward call keys kind last made stays iterations".split()
 
-    def __init__(self, call: BackwardCall, made: Made | None, kind: str) -> None:
+    def __init__(self, call: BackwardCall, made: CreatedOptimizer | None, kind: str) -> None:
         self.backward = call.stack
         self.made = made
         #: the class of the module; empty where there is none
         self.kind = kind
-        self.turns = 0
+        self.iterations = 0
         #: number of the last call, and what it reached: the parameter or its module, and identities of the parameters
         self.call = 0
         self.last: weakref.ref[Any] | None = None
@@ -99,8 +99,8 @@ class Unowned(Observer):
         super().__init__(session)
         self._births = births
         self._reach = reach
-        self._candidates: dict[Hashable, _Candidate] = {}
-        #: parameters that somebody else takes care of
+        self._candidates: dict[Hashable, _UnownedParameter] = {}
+        #: parameters that others take care of
         self._meant: set[Hashable] = set()
         self._frozen: set[TensorId] = set()
         self._unfrozen: dict[TensorId, Stack] = {}
@@ -203,11 +203,11 @@ class Unowned(Observer):
             one = self._passing[place] = _Passing(call, made, made_with.kind if made_with is not None else "")
         if one.call != call.number:
             one.stays |= one.last is not None and one.last() is not None
-            one.turns += 1
+            one.iterations += 1
             one.call, one.keys = call.number, set()
             one.last = birth.owner if birth is not None else weakref.ref(leaf)
         one.keys.add(self.session.ids.of(leaf))
-        return not one.stays and one.turns > 1
+        return not one.stays and one.iterations > 1
 
     def _sorted(self, leaves: Sequence[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         owned: list[Tensor] = []
@@ -219,7 +219,7 @@ class Unowned(Observer):
                 free.append(leaf)
         return owned, free
 
-    def _candidate(self, leaf: Tensor, call: BackwardCall) -> _Candidate | None:
+    def _candidate(self, leaf: Tensor, call: BackwardCall) -> _UnownedParameter | None:
         birth = self._births.of(leaf)
         key: Hashable = (
             birth.stack[:1] if birth is not None and (birth.in_forward or birth.instead) else self.session.ids.of(leaf)
@@ -228,7 +228,7 @@ class Unowned(Observer):
         if known is None:
             if len(self._candidates) >= _MANY or key in self._meant:
                 return None
-            known = self._candidates[key] = _Candidate(self.session.ids.of(leaf), leaf, birth, call)
+            known = self._candidates[key] = _UnownedParameter(self.session.ids.of(leaf), leaf, birth, call)
             if birth is None and not known.plain:
                 known.converted = self._taken_in(leaf, call)
             return known
@@ -237,12 +237,12 @@ class Unowned(Observer):
             known.passing |= known.birth is None or known.birth.owner() is None
             known.renewed = True
             known.birth, known.key = birth, self.session.ids.of(leaf)
-        elif (known.plain or known.turns in LOOKS) and fingerprint(leaf) != known.mark:
+        elif (known.plain or known.iterations in LOOKS) and fingerprint(leaf) != known.mark:
             if not known.plain:  # another input may lie at this address next
                 self._leave(self.session.ids.of(leaf))
             self._candidates.pop(key, None)
             return None
-        if known.converted and known.turns < _TURNS and self._taken_in(leaf, call) != known.converted:
+        if known.converted and known.iterations < _ITERATIONS and self._taken_in(leaf, call) != known.converted:
             known.converted = None
         return known
 
@@ -263,8 +263,8 @@ class Unowned(Observer):
         for candidate in self._candidates.values():
             if candidate.seen:
                 candidate.seen = False
-                candidate.turns += 1
-                fresh |= candidate.turns == 2 and not candidate.passing
+                candidate.iterations += 1
+                fresh |= candidate.iterations == 2 and not candidate.passing
         if fresh:
             self._look_for_aliases(optimizer)
         if fresh and self._searches_left:
@@ -288,9 +288,9 @@ class Unowned(Observer):
     # what it comes to
 
     def at_end(self) -> None:
-        told: dict[tuple[str, Stack, str], list[_Candidate]] = {}
+        told: dict[tuple[str, Stack, str], list[_UnownedParameter]] = {}
         for candidate in self._candidates.values():
-            why = self._why(candidate) if candidate.turns >= _TURNS else ""
+            why = self._why(candidate) if candidate.iterations >= _ITERATIONS else ""
             if why:
                 place, container = self._container(candidate) if why in _HELD else ((), "")
                 born = candidate.converted[1] if candidate.converted else self._born(candidate)
@@ -300,10 +300,10 @@ class Unowned(Observer):
             if why != "left out" or sum(one.numel for one in found) <= max(one.owned for one in found):
                 self._tell(why, container, found)
         for stack, one in self._passing.items():
-            if one.turns >= _TURNS and not one.stays:
+            if one.iterations >= _ITERATIONS and not one.stays:
                 self._tell_passing(stack, one)
 
-    def _why(self, one: _Candidate) -> str:
+    def _why(self, one: _UnownedParameter) -> str:
         birth, name = one.birth, one.name
         if one.plain:
             return "plain" if one.training and not one.alone and self._container(one)[0] else ""
@@ -332,7 +332,7 @@ class Unowned(Observer):
             return "empty group"
         return "left out" if one.root and birth is not None and birth.own else ""
 
-    def _measures(self, one: _Candidate) -> bool:
+    def _measures(self, one: _UnownedParameter) -> bool:
         """Whether the network, or a part of it, is what the results of others are compared with."""
         roots = self._holders.roots
         return one.key in self._measuring or any(one.root and roots.get(key) == one.root for key in self._measuring)
@@ -340,7 +340,7 @@ class Unowned(Observer):
     def _has_owned(self, root: str) -> bool:
         return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())
 
-    def _replaced_by(self, one: _Candidate) -> bool:
+    def _replaced_by(self, one: _UnownedParameter) -> bool:
         """Whether an optimizer steps without finding a gradient, ever or since these parameters get theirs."""
         keys = [key for key, _ in self._births.optimizers()]
         key = next((key for key in keys if self._reach.idle(key) or self._left_behind(key, one)), None)
@@ -350,13 +350,13 @@ class Unowned(Observer):
         self._reach.excuse(key)
         return True
 
-    def _left_behind(self, key: TensorId, one: _Candidate) -> bool:
+    def _left_behind(self, key: TensorId, one: _UnownedParameter) -> bool:
         """Whether no call has reached what this optimizer holds since the candidate got its first gradient, and the
         optimizer has gone on stepping."""
         last = self._reached.get(key)
         return last is not None and last < one.first and key in self.session.stepped_since(one.last)
 
-    def _born(self, one: _Candidate) -> Stack:
+    def _born(self, one: _UnownedParameter) -> Stack:
         if one.birth is None:
             return ()
         stack = one.birth.stack
@@ -366,7 +366,7 @@ class Unowned(Observer):
         above = self._holders.above(one.name)
         return self._holders.born(stack, above[-1]) if above else stack
 
-    def _container(self, one: _Candidate) -> tuple[Stack, str]:
+    def _container(self, one: _UnownedParameter) -> tuple[Stack, str]:
         """The statement that assigns the attribute through which the parameter is held, and the user's name for it."""
         holders = self._holders
         owner = next((name for name in reversed(holders.above(one.name)) if name in holders.registered), "")
@@ -385,9 +385,11 @@ class Unowned(Observer):
         line = None if one.kind else questions.called_around(stack[0], "Parameter")
         born = stack if line is None else (stack[0]._replace(line=line, column=None, end_column=None), *stack[1:])
         kind, where = (one.made.kind, one.made.stack) if one.made else ("", ())
-        self.session.emit(Unoptimized("passing", (), 1, one.turns, born, one.kind, (), "", kind, where, one.backward))
+        self.session.emit(
+            Unoptimized("passing", (), 1, one.iterations, born, one.kind, (), "", kind, where, one.backward)
+        )
 
-    def _tell(self, why: str, container: str, found: list[_Candidate]) -> None:
+    def _tell(self, why: str, container: str, found: list[_UnownedParameter]) -> None:
         first = found[0]
         place, _ = self._container(first) if why in _HELD else (self._unfrozen.get(first.key, ()), "")
         made, birth = first.alias or first.made, first.birth
@@ -397,7 +399,7 @@ class Unowned(Observer):
                 why,
                 tuple(dict.fromkeys(name for name in names if name))[:_NAMES],
                 len(found),
-                first.turns,
+                first.iterations,
                 first.converted[1] if why == "converted" and first.converted else self._born(first),
                 birth.kind if birth else "",
                 place,

@@ -1,6 +1,6 @@
 """Which parameters of optimizers never receive a gradient, and why not.
 
-Of parameters without a gradient at an optimizer's first step, the next turns are looked at closely: which operations
+Of parameters without a gradient at an optimizer's first step, the next iterations are looked at closely: which operations
 take them in, and where paths from them end.
 """
 
@@ -27,7 +27,7 @@ from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensor
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import walk
-from gradtrace.watcher.parameters.births import Birth, Births, Made
+from gradtrace.watcher.parameters.births import Birth, Births, CreatedOptimizer
 
 Tensor = torch.Tensor
 
@@ -95,7 +95,7 @@ class _Suspect:
 class _Group:
     """The parameters of one optimizer."""
 
-    def __init__(self, optimizer: Optimizer, made: Made | None) -> None:
+    def __init__(self, optimizer: Optimizer, made: CreatedOptimizer | None) -> None:
         self.optimizer = weakref.ref(optimizer)
         self.kind = type(optimizer).__name__
         self.made = made

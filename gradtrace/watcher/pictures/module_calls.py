@@ -29,7 +29,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningCall:
     """A call that may still run."""
 
     number: int
@@ -50,7 +50,7 @@ class ModuleCalls:
 
     def __init__(self) -> None:
         #: by the identity of the frame
-        self._running: dict[int, _Running] = {}
+        self._running: dict[int, _RunningCall] = {}
         self._seen: dict[int, _Seen] = {}
         self._last = 0
         self._paths: dict[int, dict[int, str]] = {}
@@ -70,7 +70,7 @@ class ModuleCalls:
             running = self._enter(one, running)
         return running.number if running is not None else 0
 
-    def _enter(self, frame: FrameType, around: _Running | None) -> _Running:
+    def _enter(self, frame: FrameType, around: _RunningCall | None) -> _RunningCall:
         held = names.variables(frame)
         module, forward = held["self"], held.get("forward_call")
         outermost = (around.outermost() if around is not None else None) or module
@@ -79,7 +79,7 @@ class ModuleCalls:
         if len(self._seen) >= 2 * _KEEP:
             self._seen = {number: seen for number, seen in self._seen.items() if number > self._last - _KEEP}
         bound = weakref.ref(forward) if isinstance(forward, MethodType) else None
-        running = _Running(self._last, weakref.ref(outermost), weakref.ref(module), bound)
+        running = _RunningCall(self._last, weakref.ref(outermost), weakref.ref(module), bound)
         self._running = {key: one for key, one in self._running.items() if one.forward is None or one.forward()}
         self._running[id(frame)] = running
         return running

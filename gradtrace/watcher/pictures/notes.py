@@ -24,7 +24,7 @@ class Input(NamedTuple):
     parameter: int
 
 
-class Made(NamedTuple):
+class CallNote(NamedTuple):
     """What one call knew that its nodes do not."""
 
     function: str
@@ -38,9 +38,9 @@ class Notes:
 
     def __init__(self) -> None:
         self._starts, self._ends = array("q"), array("q")
-        self.made: list[Made] = []
+        self.made: list[CallNote] = []
 
-    def add(self, start: int, end: int, made: Made) -> None:
+    def add(self, start: int, end: int, made: CallNote) -> None:
         """Nodes `start` to `end - 1` were made by this call."""
         self._starts.append(start)
         self._ends.append(end)
@@ -58,7 +58,7 @@ class Notes:
         """Whether a node is the last that a call made."""
         return number == self._ends[at] - 1
 
-    def around(self, number: int) -> Sequence[Made]:
+    def around(self, number: int) -> Sequence[CallNote]:
         """The call that made a node; where that is not known, the calls before and after it, if there are both."""
         at = bisect_right(self._starts, number) - 1
         if at < 0:

@@ -40,7 +40,7 @@ from gradtrace.watcher.graph import walk
 from gradtrace.watcher.graph.saved import is_hooked, memory
 from gradtrace.watcher.pictures.flow import Flow
 from gradtrace.watcher.pictures.module_calls import ModuleCalls
-from gradtrace.watcher.pictures.notes import Input, Made, Notes
+from gradtrace.watcher.pictures.notes import CallNote, Input, Notes
 
 _UNKNOWN = TensorFact(None)
 _HOOKED = object()
@@ -94,7 +94,7 @@ class Snapshots(Observer):
         running = self.calls.innermost(call.frame)
         constants = [one for one in call.inputs if not one.requires_grad]
         inputs = tuple(self._inputs(call, constants)) if constants else ()
-        self.notes.add(call.before, call.after, Made(getattr(call.func, "__name__", ""), running, inputs))
+        self.notes.add(call.before, call.after, CallNote(getattr(call.func, "__name__", ""), running, inputs))
 
     def _inputs(self, call: TorchCall, constants: Iterable[torch.Tensor]) -> Iterable[Input]:
         named = self._names_at(call.frame)
@@ -190,7 +190,7 @@ class Snapshots(Observer):
     ) -> Graph:
         with DisableTorchFunction(), heap.uncollected():
             found = list(names.everything(frame, self.session.frames))
-            picture = _Picture(self, found)
+            picture = _GraphSnapshot(self, found)
             graph = picture.of(outputs, root)
             if self._gradients and stack:
                 self._flow = Flow(self.session, picture.ids)
@@ -203,7 +203,7 @@ class Snapshots(Observer):
         return self.calls.common(around[0].call, around[-1].call) if around else 0
 
 
-class _Picture:
+class _GraphSnapshot:
     """One graph being drawn."""
 
     def __init__(self, snapshots: Snapshots, named: list[tuple[str, Any]]) -> None:
@@ -508,7 +508,7 @@ def _kind_of(node: Any) -> _NodeKind:
 
 
 def _tags(
-    node: Any, made: Made | None, saved: tuple[Saved, ...], hooked: bool, created: bool, live: Any
+    node: Any, made: CallNote | None, saved: tuple[Saved, ...], hooked: bool, created: bool, live: Any
 ) -> tuple[str, ...]:
     kind = _kind_of(node)
     states = [one.state for one in saved]

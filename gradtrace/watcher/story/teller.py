@@ -52,7 +52,7 @@ _MOST, _DEEPEST, _LEAVES = 1_000, 60, 100_000
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningFunction:
     """A function of the user's that runs; `frame` is the `id()` of its frame."""
 
     frame: int
@@ -93,7 +93,7 @@ class Storyteller(Observer):
     def __init__(self, chronicle: Chronicle, wanted: Wanted) -> None:
         self._chronicle = chronicle
         self._wanted = wanted
-        self._running: list[_Running] = []
+        self._running: list[_RunningFunction] = []
         #: the last look may be older than the statement that begins
         self._stale = True
         self._error = ""
@@ -144,7 +144,7 @@ class Storyteller(Observer):
         self._look_from(frame.f_back, tell=True)
         scope = _variables(frame) if code.co_name != "<module>" and not self._hidden() else {}
         given = [(name, one, self._name(one)) for name, one in scope.items() if isinstance(one, Tensor)]
-        self._running.append(_Running(id(frame), code, local={id(one): name for name, one, _ in given}))
+        self._running.append(_RunningFunction(id(frame), code, local={id(one): name for name, one, _ in given}))
         self._changes.local = self._running[-1].local
         if len(self._running) > 1 or code.co_name != "<module>":
             texts = tuple(f"{name} = {known or _plain(one)}" for name, one, known in given)
@@ -198,7 +198,7 @@ class Storyteller(Observer):
         self._finish(running, frame)
         self._begin(running, frame, found, first, last)
 
-    def _begin(self, running: _Running, frame: FrameType, found: Any, first: int, last: int) -> None:
+    def _begin(self, running: _RunningFunction, frame: FrameType, found: Any, first: int, last: int) -> None:
         self._error = ""
         running.statement, running.line, running.enabled = found, first, torch.is_grad_enabled()
         path = path_of(frame.f_code)
@@ -218,7 +218,7 @@ class Storyteller(Observer):
         self._changes.local = running.local
         self._chronicle.begin(path, first)
 
-    def _finish(self, running: _Running, frame: FrameType) -> None:
+    def _finish(self, running: _RunningFunction, frame: FrameType) -> None:
         place, running.place = running.place, None
         if place is None:
             running.facts, running.printed = [], []
@@ -254,7 +254,7 @@ class Storyteller(Observer):
         if running is not None and running.frame == id(frame) and not isinstance(error, StopRun):
             self.session.guarded(self._raise, running, frame, error)
 
-    def _raise(self, running: _Running, frame: FrameType, error: BaseException) -> None:
+    def _raise(self, running: _RunningFunction, frame: FrameType, error: BaseException) -> None:
         """Only where it was raised first: it comes up through every function that it leaves."""
         # a `__str__` of the user's own is not run
         plain = isinstance(type(error).__str__, WrapperDescriptorType)

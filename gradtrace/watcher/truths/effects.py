@@ -28,7 +28,7 @@ _NAMES = 3
 
 
 @dataclass(slots=True)
-class _Steps:
+class _StepEffects:
     """What the steps of one optimizer did."""
 
     optimizer: str
@@ -55,14 +55,14 @@ class Effects(Observer):
     def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)
         self._births = births
-        self._steps: dict[TensorId, _Steps] = {}
+        self._steps: dict[TensorId, _StepEffects] = {}
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         key = self.session.ids.of(optimizer)
         steps = self._steps.get(key)
         if steps is None:
             made = self._births.optimizer(key)
-            steps = self._steps[key] = _Steps(type(optimizer).__name__, made=made.stack if made else ())
+            steps = self._steps[key] = _StepEffects(type(optimizer).__name__, made=made.stack if made else ())
         steps.stack = stack
         steps.count += 1
         idle = _has_no_rate(optimizer)
@@ -74,7 +74,7 @@ class Effects(Observer):
         if not steps.changed and steps.count <= _COMPARED:
             self._compare(steps, optimizer, idle)
 
-    def _compare(self, steps: _Steps, optimizer: Optimizer, idle: bool) -> None:
+    def _compare(self, steps: _StepEffects, optimizer: Optimizer, idle: bool) -> None:
         held = list(parameters(optimizer))
         digest = _digest(held)
         if digest is None or (steps.digest is not None and digest != steps.digest):
@@ -94,7 +94,7 @@ class Effects(Observer):
         self.session.emit(Truth("steps find gradients", checked, empty))
         self.session.emit(Truth("steps change parameters", checked, broken))
 
-    def _tell(self, steps: _Steps) -> None:
+    def _tell(self, steps: _StepEffects) -> None:
         if steps.count < _ENOUGH:
             return
         if steps.lost >= _ENOUGH and not steps.changed:
@@ -106,7 +106,7 @@ class Effects(Observer):
         elif steps.leading >= _ENOUGH:
             self._tell_row(steps, "rate", "start", steps.leading)
 
-    def _tell_row(self, steps: _Steps, why: str, when: str, number: int) -> None:
+    def _tell_row(self, steps: _StepEffects, why: str, when: str, number: int) -> None:
         self.session.emit(
             NoEffect(
                 optimizer=steps.optimizer,

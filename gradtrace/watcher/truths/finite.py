@@ -42,7 +42,7 @@ _LOOKS = frozenset((1, 2, 3, *(2**power for power in range(2, 31))))
 _NAMES = 3
 
 
-class _Flaw(NamedTuple):
+class _NonFiniteOperation(NamedTuple):
     """An operation without a graph that gave NaN or infinity."""
 
     op: str
@@ -55,8 +55,8 @@ class Finite(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         #: what was seen since the last step, and before that since the one before
-        self._flaws: list[_Flaw] = []
-        self._older_flaws: list[_Flaw] = []
+        self._flaws: list[_NonFiniteOperation] = []
+        self._older_flaws: list[_NonFiniteOperation] = []
         self._written: Stack = ()
         self._between = False
         self._suspicious = False
@@ -91,7 +91,7 @@ class Finite(Observer):
             return
         fresh = [one for one in call.inputs if one is not out]
         if all(map(flaws.finite, fresh)):
-            self._flaws.append(_Flaw(call.func.__name__, self.session.frames.stack(call.frame)))
+            self._flaws.append(_NonFiniteOperation(call.func.__name__, self.session.frames.stack(call.frame)))
             self._suspicious = True
 
     def _set(self, call: TorchCall) -> None:
@@ -153,11 +153,13 @@ class Finite(Observer):
             spoiled = not all(map(flaws.finite, bad))
             self._tell_step(type(optimizer).__name__, stack, bad, spoiled, self._flaws)
 
-    def _tell_step(self, name: str, stack: Stack, bad: list[Tensor], spoiled: bool, seen: list[_Flaw]) -> None:
+    def _tell_step(
+        self, name: str, stack: Stack, bad: list[Tensor], spoiled: bool, seen: list[_NonFiniteOperation]
+    ) -> None:
         self._told_step = True
         known = [self.session.book.known(one) for one in bad[:_NAMES]]
         names = tuple(leaf.name for leaf in known if leaf is not None)
-        flaw = seen[-1] if seen else _Flaw("", ())
+        flaw = seen[-1] if seen else _NonFiniteOperation("", ())
         self.session.emit(NonFiniteStep(name, stack, names, len(bad), spoiled, flaw.op, flaw.stack, self._written))
 
     def at_end(self) -> None:

@@ -27,7 +27,7 @@ _NAMES = 4
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _UnsteppedOptimizer:
     """The backward calls that gave gradients to an optimizer which has made no step so far."""
 
     optimizer: str
@@ -56,7 +56,7 @@ class IdleOptimizers(Observer):
         self._births = births
         self._readers = Readers(session.frames)
         self._stepped: set[TensorId] = set()
-        self._waiting: dict[TensorId, _Waiting] = {}
+        self._waiting: dict[TensorId, _UnsteppedOptimizer] = {}
         self._scaled, self._complete = False, True
 
     def functions(self) -> Mapping[Any, Handler]:
@@ -91,13 +91,15 @@ class IdleOptimizers(Observer):
                 waiting.passing.add(call.number)
             self._count(waiting, call, leaves)
 
-    def _wait(self, key: TensorId) -> _Waiting:
+    def _wait(self, key: TensorId) -> _UnsteppedOptimizer:
         made = self._births.optimizer(key)
         stack = made.stack if made is not None else ()
-        waiting = self._waiting[key] = _Waiting(self.session.optimizer_name(key), stack, since=self.session.steps)
+        waiting = self._waiting[key] = _UnsteppedOptimizer(
+            self.session.optimizer_name(key), stack, since=self.session.steps
+        )
         return waiting
 
-    def _count(self, waiting: _Waiting, call: BackwardCall, leaves: list[Tensor]) -> None:
+    def _count(self, waiting: _UnsteppedOptimizer, call: BackwardCall, leaves: list[Tensor]) -> None:
         waiting.calls += 1
         waiting.places[call.stack, call.root] += 1
         if waiting.calls not in LOOKS:
@@ -142,7 +144,7 @@ class IdleOptimizers(Observer):
         for one in waiting.values() if self._complete else ():
             self._tell(one)
 
-    def _tell(self, waiting: _Waiting) -> None:
+    def _tell(self, waiting: _UnsteppedOptimizer) -> None:
         (backward, root), _ = waiting.places.most_common(1)[0]
         self.session.emit(
             NeverStepped(

@@ -35,18 +35,18 @@ _STEPS, _CALLS, _MOST = 2, 2, 4_096
 
 
 @dataclass(slots=True)
-class _Place:
+class _ModeLine:
     """A line that calls dropout or batch norm on the way to a loss."""
 
     #: a backward call ran through it in training mode
     trained: bool = False
     #: since the last backward call: the number of its last node, and the mode of its module if it is in evaluation
     node: int = -1
-    state: _State | None = None
+    state: _ModeState | None = None
 
 
 @dataclass(slots=True)
-class _State:
+class _ModeState:
     """The mode of a module since the last `train()` or `eval()` that reached it, and whether it ran without gradients."""
 
     on: bool
@@ -59,12 +59,12 @@ class Modes(Observer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._places: dict[Stack, _Place] = {}
-        self._states: WeakKeyDictionary[Module, _State] = WeakKeyDictionary()
+        self._places: dict[Stack, _ModeLine] = {}
+        self._states: WeakKeyDictionary[Module, _ModeState] = WeakKeyDictionary()
         self._back: Stack = ()
         self._depth = 0
         #: of the backward calls since the last step: the mode that one ran in, the place and the call
-        self._suspect: tuple[_State, Stack, Stack] | None = None
+        self._suspect: tuple[_ModeState, Stack, Stack] | None = None
         self._steps: Counter[Stack] = Counter()
         self._ignored: Counter[Stack] = Counter()
 
@@ -103,7 +103,7 @@ class Modes(Observer):
             self._back = stack
         for one in module.modules():
             if type(one).__hash__ is not None:  # a class with an __eq__ of its own has none
-                self._states[one] = _State(on, stack)
+                self._states[one] = _ModeState(on, stack)
 
     def _ran(self, call: TorchCall) -> None:
         at, default = _MODAL[call.func]
@@ -111,11 +111,11 @@ class Modes(Observer):
         if not getattr(call.out, "requires_grad", False):
             self._evaluated(call, training and call.func in _DROPOUTS)
         elif len(self._places) < _MOST:
-            place = self._places.setdefault(self.session.frames.stack(call.frame), _Place())
+            place = self._places.setdefault(self.session.frames.stack(call.frame), _ModeLine())
             place.node = call.after - 1
             place.state = None if training else self._state(call)
 
-    def _state(self, call: TorchCall) -> _State | None:
+    def _state(self, call: TorchCall) -> _ModeState | None:
         frame = _calling(call.frame)
         module = variables(frame).get(next(iter(frame.f_code.co_varnames), ""))  # a method's first argument
         if not isinstance(module, Module) or type(module).__hash__ is None:

@@ -19,7 +19,7 @@ _ENOUGH, _MOST = 3, 1_024
 
 
 @dataclass(slots=True)
-class _Calls:
+class _BatchNormCalls:
     frozen: int = 0
     trained: bool = False
 
@@ -27,7 +27,7 @@ class _Calls:
 class Statistics(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._calls: dict[Stack, _Calls] = {}
+        self._calls: dict[Stack, _BatchNormCalls] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
         return {F.batch_norm: self._normalizes}
@@ -41,7 +41,7 @@ class Statistics(Observer):
         if not given.get("training") or given.get("running_mean") is None or not isinstance(weight, torch.nn.Parameter):
             return
         if torch.is_grad_enabled() and len(self._calls) < _MOST:
-            calls = self._calls.setdefault(self.session.frames.stack(call.frame), _Calls())
+            calls = self._calls.setdefault(self.session.frames.stack(call.frame), _BatchNormCalls())
             calls.frozen += not weight.requires_grad
             calls.trained |= weight.requires_grad
 

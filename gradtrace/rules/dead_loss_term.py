@@ -50,7 +50,7 @@ class DeadLossTerm(Rule):
         if not isinstance(event, DeadTerm):
             return []
         loss = expression(event.backward, event.root)
-        term = _term(event)
+        term = _term(event, loss)
         op = operation(event.cut)
         names = names_of(event.names, event.count)
         optimizer = " and ".join(dict.fromkeys(event.optimizers))
@@ -74,11 +74,11 @@ class DeadLossTerm(Rule):
         )
 
 
-def _term(event: DeadTerm) -> str:
-    """The term in the user's words."""
+def _term(event: DeadTerm, loss: str) -> str:
+    """The term in the user's words, which are not to be those for the whole loss."""
     if event.kind == "term":
         names = questions.assigned(event.stack[0])
-        return f"`{names[0]}`" if len(names) == 1 else "the result of this line"
+        return f"`{names[0]}`" if len(names) == 1 and f"`{names[0]}`" != loss else "the result of this line"
     cut = event.cut.stack
     names = questions.assigned(cut[0]) if cut and cut[0].place != event.stack[0].place else ()
     return f"`{names[0]}`" if len(names) == 1 else operation(event.cut)

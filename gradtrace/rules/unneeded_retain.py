@@ -18,13 +18,12 @@ Good
         loss.backward()
         optimizer.step()
 
-Where several losses share a graph, all but the last call need retain_graph=True. Where the call is in a helper, or in a
-loop whose number of iterations is not known, it cannot know which call is the last: this is a note.
+Where several losses share a graph, all but the last call need retain_graph=True. Where one line makes all of them, in a
+loop or a helper, the option is right for the others, and only the last graph is kept too long: this is a note.
 """
 
 from __future__ import annotations
 
-import ast
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -34,7 +33,7 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
-from gradtrace.source import questions, syntax
+from gradtrace.source import questions
 
 #: retaining calls of one line that are followed up
 _FOLLOWED = 64
@@ -120,19 +119,13 @@ class UnneededRetain(Rule):
             f"{option} keeps the graph of {request} after the last call that needs it: of {line.calls} calls "
             f"{line.by_itself} were followed by another, but {line.outlived} graphs were held at a later step and never used again",
             "keep it for all but the last call of each iteration: `retain_graph=i + 1 < n`",
-            level=self.level if _knows_the_last(line.stack[0]) else Level.NOTE,
+            level=Level.NOTE,
         )
 
     def _level(self, site: Site) -> Level:
         """A call that was not made in this run may need the graph in another."""
         later = ((site.path, line) for line in questions.conditional(site, ("backward", "grad")))
         return self.level if self._ran.issuperset(later) else Level.NOTE
-
-
-def _knows_the_last(site: Site) -> bool:
-    """Whether the call is in a loop of its own function whose last iteration is known beforehand."""
-    loop = syntax.loop(site.path, site.line)
-    return isinstance(loop, ast.For) and not any(isinstance(node, ast.Break) for node in ast.walk(loop))
 
 
 def _asked(event: Backward) -> tuple[Stack, str]:

@@ -182,7 +182,10 @@ class UnreachedParameter(Rule):
 
 
 def _attribute(event: Unreached) -> str:
-    """The attribute that the user's code would name: of the bias of a layer, the layer."""
+    """The attribute that the user's code would name: of the bias of a layer, the layer. Empty for what only the optimizer
+    holds."""
+    if ".param_groups[" in event.names[0]:
+        return ""
     attribute = event.attribute.partition("[")[0]
     if attribute not in ("weight", "bias"):
         return attribute

@@ -83,7 +83,8 @@ def _names(call: ast.Call, text: str) -> bool:
 
 
 def divided_by(site: Site, root: str) -> str:
-    """What the loss of a backward call is divided by, if that is one name, attribute or number; else empty."""
+    """What the loss of a backward call is divided by, if that is one name, attribute or number that the loop around the
+    call does not set; else empty."""
     values = [root] if root else []
     for found in syntax.statements_around(site):
         if found.lineno > site.line:
@@ -95,8 +96,21 @@ def divided_by(site: Site, root: str) -> str:
     for value in values:
         divisor = _divisor(value)
         if divisor:
-            return divisor
+            return "" if _is_set_in_loop(site, divisor) else divisor
     return ""
+
+
+def _is_set_in_loop(site: Site, name: str) -> bool:
+    """Whether the innermost loop around a line gives a variable or attribute its value: another each time, it may be."""
+    loop = syntax.loop(site.path, site.line)
+    for node in ast.walk(loop) if loop else ():
+        if (
+            isinstance(node, (ast.Name, ast.Attribute))
+            and isinstance(node.ctx, ast.Store)
+            and ast.unparse(node) == name
+        ):
+            return True
+    return False
 
 
 def _divisor(text: str) -> str:

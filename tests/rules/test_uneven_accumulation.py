@@ -70,6 +70,17 @@ for epoch in range(3):
         opt.step()
         opt.zero_grad()
 """,
+    "the size of each window, under a name": NET
+    + """
+for epoch in range(3):
+    for i, (x, y) in enumerate(data):
+        window = min(4, len(data) - i // 4 * 4)
+        loss = loss_of(x, y) / window
+        loss.backward()
+        if (i + 1) % 4 == 0 or i + 1 == len(data):
+            opt.step()
+            opt.zero_grad()
+""",
 }
 
 

@@ -497,6 +497,24 @@ def test_silence(check: Callable[[str], Any], script: str) -> None:
     assert not checked.alarms, checked.text
 
 
+@pytest.mark.parametrize("keep", ["losses", "losses[:2]"])
+def test_a_loop_that_keeps_its_last_graph_too_is_noted(check: Callable[[str], Any], keep: str) -> None:
+    checked = check(f"""
+        trunk, heads = nn.Linear(3, 4), nn.ModuleList(nn.Linear(4, 1) for _ in range(3))
+        params = [*trunk.parameters(), *heads.parameters()]
+        opt = torch.optim.SGD(params, lr=0.1)
+        for _ in range(4):
+            f = torch.tanh(trunk(torch.randn(8, 3)))
+            losses = [head(f).pow(2).mean() for head in heads]
+            opt.zero_grad()
+            for loss in {keep}:
+                loss.backward(retain_graph=True)  # <- unneeded-retain
+            opt.step()
+    """)
+    assert checked.by("unneeded-retain") == checked.marked, checked.text
+    assert not checked.alarms, checked.text
+
+
 SOURCE = """\
 def train(loader):
     for x in loader:

@@ -120,7 +120,10 @@ class _Term:
     reached: frozenset[TensorId]
     behind: frozenset[TensorId]
     users: frozenset[TensorId]
-    stepped: set[TensorId] = field(default_factory=set)
+    #: the optimizers that used its call, by identity, with their names; and which of these parameters they hold. Asked
+    #: at the step: both may be gone when the term is judged
+    stepped: dict[TensorId, str] = field(default_factory=dict)
+    mine: set[TensorId] = field(default_factory=set)
 
 
 class Terms(Observer):
@@ -343,7 +346,11 @@ class Terms(Observer):
                     self._names[self.session.ids.known(leaf)] = known.name
         for term in self._terms:
             if term.call in used:
-                term.stepped.add(self.session.ids.of(optimizer))
+                key = self.session.ids.of(optimizer)
+                term.stepped[key] = self.session.optimizer_name(key)
+                for leaf_key in (*term.reached, *term.behind, *term.users):
+                    if key in self.session.owners_of(leaf_key):
+                        term.mine.add(leaf_key)
         self._finish_terms(lambda term: self.session.backward_calls - term.call >= _PATIENCE)
 
     def _finish_terms(self, is_over: Callable[[_Term], bool]) -> None:
@@ -358,7 +365,7 @@ class Terms(Observer):
         """Emits a term that the optimizers which used its call get less of than its value depends on."""
         if not term.stepped:
             return
-        mine = {key for key in (*term.reached, *term.behind, *term.users) if self.session.owners_of(key) & term.stepped}
+        mine = term.mine
         lost = (term.behind & mine) - term.reached
         if not lost or (term.kind == "term" and term.reached & mine and not _enters_foreign(term, mine)):
             return
@@ -376,7 +383,7 @@ class Terms(Observer):
                     bool(term.reached & mine),
                     tuple(dict.fromkeys(name for name in sorted(names) if name))[:_NAMES],
                     len(lost),
-                    tuple(self.session.optimizer_name(key) for key in sorted(term.stepped)),
+                    tuple(term.stepped[key] for key in sorted(term.stepped)),
                 )
             )
 

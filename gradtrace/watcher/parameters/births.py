@@ -90,6 +90,11 @@ class Births(Observer):
         found = self._born.get(self.session.ids.known(parameter))
         return found if found is not None and self._holds(found, parameter) else None
 
+    def is_replaced(self, parameter: torch.Tensor) -> bool:
+        """Whether the module that registered a living parameter holds another, or none, in its place by now."""
+        found = self._born.get(self.session.ids.known(parameter))
+        return found is not None and found.owner() is not None and not self._holds(found, parameter)
+
     def evaluating(self, leaves: Iterable[torch.Tensor]) -> bool:
         """Whether all modules that hold some of these leaves are in evaluation mode, and there are any."""
         found = False

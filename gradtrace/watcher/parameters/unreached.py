@@ -312,7 +312,10 @@ class Reach(Observer):
         if not group.suspects:
             return
         idle = [one for one in parameters(optimizer) if self.session.ids.known(one) in group.suspects]
-        self._clear([one for one in idle if one.grad is not None or not one.requires_grad])
+        # what a module has replaced, as a codebook of moving averages does, is not expected to train
+        self._clear(
+            [one for one in idle if one.grad is not None or not one.requires_grad or self._births.is_replaced(one)]
+        )
         if group.steps in LOOKS:
             self._clear([one for one in idle if self.session.ids.known(one) in group.suspects and self._changed(one)])
         if group.suspects and not group.holders.names and self._searches_left and group.steps <= _STEPS:

@@ -168,9 +168,14 @@ def pairs(mutants: Sequence[Mutant], most: int, seed: int) -> Iterator[Mutant]:
         for one, two in chance.sample(every, len(every)):
             if made == most:
                 break
-            if one.operator == two.operator:
+            if _hides(one.faults[0], two.faults[0]) or one.operator == two.operator:
                 continue
             pair = _mutant(PAIR, one.base, (*one.faults, *two.faults), (one, two))
             if pair:
                 made += 1
                 yield pair
+
+
+def _hides(one: Fault, two: Fault) -> bool:
+    """Whether one fault may hide the other: at one line, or where both cut a path to the loss."""
+    return one.line == two.line or one.needs == two.needs == "starved"

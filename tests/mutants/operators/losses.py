@@ -56,7 +56,7 @@ def softmax_before_loss(program: Program) -> Iterator[Fault]:
         name = function_name(call)
         kind = _module_type(program, call)
         text = bracketed(program, call.args[0])
-        if name == "cross_entropy" or kind == "CrossEntropyLoss":
+        if _takes_scores(program, call):
             text = f"{text}.softmax(-1)"
         elif name.endswith("with_logits") or kind == "BCEWithLogitsLoss":
             text = f"{text}.sigmoid()"
@@ -70,20 +70,33 @@ def softmax_before_loss(program: Program) -> Iterator[Fault]:
 @operator()
 def softmax_at_the_end_of_forward(program: Program) -> Iterator[Fault]:
     """The last layer's scores leave forward as probabilities, and cross_entropy takes them."""
-    if not any(
-        function_name(c) == "cross_entropy" or _module_type(program, c) == "CrossEntropyLoss" for c in _losses(program)
-    ):
-        return
+    scoring = {_made_by(program, call.args[0]) for call in _losses(program) if _takes_scores(program, call)}
     for node in program.walk():
-        if isinstance(node, ast.FunctionDef) and node.name == "forward":
-            for result in ast.walk(node):
-                if isinstance(result, ast.Return) and isinstance(result.value, ast.Call):
-                    fact = program.fact(result.value)
-                    if fact and fact.live and len(fact.shape) == 2 and fact.shape[-1] > 1:
-                        edit = program.replace(
-                            result.value, f"{HERE}torch.softmax({program.source(result.value)}, dim=-1)"
-                        )
-                        yield Fault((edit,), (want("double-softmax"),), needs="values", line=result.lineno)
+        inside = program.parent(node)
+        if not isinstance(node, ast.FunctionDef) or node.name != "forward" or not isinstance(inside, ast.ClassDef):
+            continue
+        for result in ast.walk(node):
+            value = result.value if isinstance(result, ast.Return) else None
+            fact = program.fact(value) if value is not None else None
+            if isinstance(value, ast.Call) and fact and fact.live and inside.name in scoring:
+                edit = program.replace(value, f"{HERE}torch.softmax({program.source(value)}, dim=-1)")
+                yield Fault((edit,), (want("double-softmax"),), needs="values", line=value.lineno)
+
+
+def _takes_scores(program: Program, call: ast.Call) -> bool:
+    return function_name(call) == "cross_entropy" or _module_type(program, call) == "CrossEntropyLoss"
+
+
+def _made_by(program: Program, scores: ast.expr) -> str:
+    """The class of the module that is called for these scores, here or where the name is assigned."""
+    if isinstance(scores, ast.Call):
+        return _module_type(program, scores)
+    for node in program.walk():
+        if isinstance(node, ast.Assign) and program.function(node) is program.function(scores):
+            same = program.source(node.targets[0]) == program.source(scores)
+            if same and isinstance(node.value, ast.Call):
+                return _module_type(program, node.value)
+    return ""
 
 
 @operator("late", "some")

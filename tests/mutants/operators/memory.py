@@ -6,7 +6,16 @@ import ast
 from collections.abc import Iterator
 
 from mutants.faults import HERE, Edit, Fault
-from mutants.operators.base import backwards, backwards_near, function_name, live_expressions, method, operator, want
+from mutants.operators.base import (
+    backwards,
+    backwards_near,
+    function_name,
+    live_expressions,
+    method,
+    operator,
+    optimizers,
+    want,
+)
 from mutants.source import Program
 
 #: operations that save their output for the backward pass
@@ -108,7 +117,11 @@ def moving_average_of_loss(program: Program) -> Iterator[Fault]:
 
 @operator("late", "some")
 def drop_detach(program: Program) -> Iterator[Fault]:
-    """A detach() is dropped: of a target, a fake, a hidden state."""
+    """A detach() is dropped: of a fake, a hidden state, a loss of another optimizer.
+
+    With one optimizer and without an exception there is no fact that tells it from a loss that is meant so.
+    """
+    needs = "values" if len(optimizers(program)) > 1 else "raises"
     for call in program.calls():
         if method(call) == "detach" and isinstance(call.func, ast.Attribute) and program.fact(call):
             edit = program.replace(call, HERE + program.source(call.func.value))
@@ -122,7 +135,7 @@ def drop_detach(program: Program) -> Iterator[Fault]:
             )
             leaks = want("leaked-grad", "stale-grad", "freed-graph", at=backwards_near(program, call))
             carried = want(*rules, at=tuple(_uses(program, call)))
-            yield Fault((edit,), (carried, leaks), needs="values", line=call.lineno)
+            yield Fault((edit,), (carried, leaks), needs=needs, line=call.lineno)
 
 
 def _uses(program: Program, call: ast.Call) -> list[ast.AST]:
@@ -253,5 +266,6 @@ def weight_decay_in_place(program: Program) -> Iterator[Fault]:
                 yield Fault(
                     (program.before(statement, *lines),),
                     (want("inplace-leaf", "inplace-saved"),),
+                    needs="raises",
                     line=statement.lineno,
                 )

@@ -43,6 +43,8 @@ class UnusedInputRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, UnusedInput) or event.error is None:
             return []
+        if event.stack and questions.falls_back(event.stack[0]):
+            return []  # the script has an answer to the error
         root = expression(event.stack, questions.root_of(event.stack[0]) if event.stack else "")
         name = _input(event)
         if event.cut is not None:

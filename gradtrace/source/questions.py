@@ -244,6 +244,22 @@ def expects_error(path: str, line: int) -> bool:
     return False
 
 
+def falls_back(site: Site) -> bool:
+    """Whether the statement stands in a `try` of its function, a handler of which returns or sets another value."""
+    at: ast.AST | None = statement(site.path, site.line)
+    while at is not None:
+        at = ancestor(site.path, at, (ast.Try, *FUNCTIONS))
+        if not isinstance(at, ast.Try):
+            return False
+        if at.lineno <= site.line <= (at.body[-1].end_lineno or 0):
+            return any(_gives_value(node) for handler in at.handlers for node in ast.walk(handler))
+    return False
+
+
+def _gives_value(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) or (isinstance(node, ast.Return) and node.value is not None)
+
+
 def _called_as(found: ast.expr) -> str:
     return called(found) if isinstance(found, ast.Call) else ""
 

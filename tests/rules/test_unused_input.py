@@ -71,6 +71,16 @@ GOOD = {
         grads = [torch.zeros_like(p) if g is None else g for g, p in zip(grads, params)]
         sum(g.norm() for g in grads)
     """,
+    "zeros where there is no path": """
+        def slope(out, given):
+            try:
+                return torch.autograd.grad(out, given)[0]
+            except RuntimeError:
+                return torch.zeros_like(given)
+
+        head = nn.Linear(4, 1)
+        slope(net(x).mean(), head.weight)
+    """,
     "a slice that the forward pass used": """
         part = x[:, :2]
         out = net(torch.cat([part, x[:, 2:]], 1))
@@ -90,3 +100,15 @@ def test_found(check: Callable[[str], Any], script: str) -> None:
 def test_silent(check: Callable[[str], Any], script: str) -> None:
     checked = check(SETTING + dedent(script))
     assert not checked.found, checked.text
+
+
+def test_an_error_that_is_only_printed(check: Callable[[str], Any]) -> None:
+    script = """
+        head = nn.Linear(4, 1)
+        try:
+            torch.autograd.grad(net(x).mean(), head.weight)  # <- unused-input
+        except RuntimeError as error:
+            print(error)
+    """
+    checked = check(SETTING + dedent(script))
+    assert checked.found == checked.marked, checked.text

@@ -65,7 +65,7 @@ class DeadLossTerm(Rule):
         return self.finding(
             event.cut.stack,
             what,
-            _fix(event),
+            _fix(event, term),
             (
                 (event.stack, "the term is computed here" if event.kind == "term" else "it is added here"),
                 (event.backward, f"{loss} is backpropagated here"),
@@ -84,9 +84,9 @@ def _term(event: DeadTerm, loss: str) -> str:
     return f"`{names[0]}`" if len(names) == 1 else operation(event.cut)
 
 
-def _fix(event: DeadTerm) -> str:
+def _fix(event: DeadTerm, term: str) -> str:
     if event.cut.why == "no_grad":
-        return f"compute {_term(event)} with gradients on; if it is only printed, leave it out of the loss"
+        return f"compute {term} with gradients on; if it is only printed, leave it out of the loss"
     if event.kind == "term":
         return "use the tensor itself, without detach()"
     return "add the tensor itself, which has a graph; if it is only printed, leave it out of the loss"

@@ -81,7 +81,7 @@ class TestExitCode:
         class Found(Rule):
             id = "found"
             level = Level.NOTE
-            hears = (Backward,)
+            events = (Backward,)
 
             def see(self, event: Event) -> Iterable[Finding]:
                 return self.finding(event.stack, "message", "help", level=level) if isinstance(event, Backward) else ()

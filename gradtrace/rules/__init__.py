@@ -40,10 +40,10 @@ class Judge:
     def __init__(self, rules: Iterable[Rule] | None = None, levels: Mapping[str, Level] | None = None) -> None:
         self._rules = [kind() for kind in all_rules()] if rules is None else list(rules)
         self._levels = levels or {}
-        self._hearing: defaultdict[type[Any], list[Rule]] = defaultdict(list)
+        self._listeners: defaultdict[type[Any], list[Rule]] = defaultdict(list)
         for rule in self._rules:
-            for kind in rule.hears:
-                self._hearing[kind].append(rule)
+            for kind in rule.events:
+                self._listeners[kind].append(rule)
         self._findings: dict[tuple[str, str, int], Finding] = {}
         self._calls = self._steps = 0
         #: what holds of the run as a whole, known at its end
@@ -65,7 +65,7 @@ class Judge:
             return
         if isinstance(event, Truth):
             self.truths += (event,)
-        for rule in self._hearing[type(event)]:
+        for rule in self._listeners[type(event)]:
             try:
                 found = list(rule.see(event))
             except Exception as error:  # noqa: BLE001 - a rule that fails must not keep the others from judging
@@ -80,7 +80,7 @@ class Judge:
         """Rules that need what is not seen any more keep what they found, and judge no further."""
         self.failed = self.failed or event.failed
         for rule in self._rules:
-            kinds = {kind.__name__ for kind in rule.hears}
+            kinds = {kind.__name__ for kind in rule.events}
             if not event.what or not kinds.union(rule.needs.abilities).isdisjoint(event.what):
                 self._silence(rule, event.why)
 
@@ -93,11 +93,11 @@ class Judge:
 
     def _silence(self, rule: Rule, why: str) -> None:
         self._unseen.setdefault(rule.id, why)
-        for kind, rules in self._hearing.items():
-            self._hearing[kind] = [one for one in rules if one is not rule]
+        for kind, rules in self._listeners.items():
+            self._listeners[kind] = [one for one in rules if one is not rule]
 
     def _is_known(self, event: Backward | Step) -> bool:
-        """Counts it; whether rules have just heard of one that tells as much."""
+        """Counts it; whether rules have just seen one with the same content."""
         kind = type(event)
         self._calls += kind is Backward
         self._steps += kind is Step

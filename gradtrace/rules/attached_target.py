@@ -38,7 +38,7 @@ from gradtrace.source import questions
 class AttachedTargetRule(Rule):
     id = "attached-target"
     level = Level.NOTE
-    hears = (AttachedTarget,)
+    events = (AttachedTarget,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, AttachedTarget) or not event.stack:

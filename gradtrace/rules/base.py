@@ -24,9 +24,9 @@ class Rule(ABC):
     #: public name
     id: ClassVar[str]
     level: ClassVar[Level]
-    #: the kinds of events that it is to see; of ordinary backward calls and steps it sees one a place, not each
-    hears: ClassVar[tuple[type[Any], ...]]
-    #: rules that say the same thing less well where they find something at the same line
+    #: the kinds of events passed to it; of ordinary backward calls and steps only one per place, not each
+    events: ClassVar[tuple[type[Any], ...]]
+    #: rules whose findings at the same line it replaces, since they explain the fault less well
     covers: ClassVar[frozenset[str]] = frozenset()
     #: what a run must have for silence to mean that all is well
     needs: ClassVar[Needs] = Needs()

@@ -27,7 +27,7 @@ from gradtrace.rules.base import Rule
 class BroadcastLoss(Rule):
     id = "broadcast-loss"
     level = Level.WARNING
-    hears = (Broadcast,)
+    events = (Broadcast,)
     needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:

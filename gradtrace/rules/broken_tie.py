@@ -59,7 +59,7 @@ from gradtrace.rules.places import names_of
 class BrokenTieRule(Rule):
     id = "broken-tie"
     level = Level.WARNING
-    hears = (BrokenTie,)
+    events = (BrokenTie,)
     needs = Needs(steps=2)
 
     def see(self, event: Event) -> Iterable[Finding]:

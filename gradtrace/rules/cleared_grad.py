@@ -88,7 +88,7 @@ class _Optimizer:
 class ClearedGrad(Rule):
     id = "cleared-grad"
     level = Level.ERROR
-    hears = (OptimizerStep, Unstepped, End)
+    events = (OptimizerStep, Unstepped, End)
     covers = frozenset({"never-stepped"})
     needs = Needs(calls=2, steps=2)
 

@@ -43,7 +43,7 @@ from gradtrace.source import questions
 class DeadLossTerm(Rule):
     id = "dead-loss-term"
     level = Level.WARNING
-    hears = (DeadTerm,)
+    events = (DeadTerm,)
     needs = Needs(calls=3, steps=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

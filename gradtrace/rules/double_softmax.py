@@ -31,7 +31,7 @@ from gradtrace.source.construction import construction
 class DoubleSoftmaxRule(Rule):
     id = "double-softmax"
     level = Level.WARNING
-    hears = (DoubleSoftmax,)
+    events = (DoubleSoftmax,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, DoubleSoftmax):

@@ -41,7 +41,7 @@ _ENOUGH = 3
 class DuplicateParameter(Rule):
     id = "duplicate-parameter"
     level = Level.WARNING
-    hears = (HeldTwice, Step)
+    events = (HeldTwice, Step)
 
     def __init__(self) -> None:
         #: the optimizer that stepped last at each place: class, key and how many parameters it moved

@@ -50,7 +50,7 @@ _PLAIN = _PARTS | frozenset(
 class FreedGraph(Rule):
     id = "freed-graph"
     level = Level.ERROR
-    hears = (Backward,)
+    events = (Backward,)
     needs = Needs(calls=2)
 
     def __init__(self) -> None:
@@ -277,7 +277,7 @@ def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
 
 
 def _names(line: Stack, found: Reentry) -> tuple[str, ...]:
-    """What the user calls the tensors that were built earlier and enter here; empty if that cannot be told."""
+    """What the user calls the tensors that were built earlier and enter here; empty if unknown."""
     if not line:
         return ()
     read = questions.reads(line[0]) | carrying.state_reads(line[0])

@@ -42,7 +42,7 @@ from gradtrace.rules.places import names_of
 class FrozenMoves(Rule):
     id = "frozen-moves"
     level = Level.ERROR
-    hears = (FrozenMoved, FrozenStatistics)
+    events = (FrozenMoved, FrozenStatistics)
     needs = Needs(steps=2)
 
     def see(self, event: Event) -> Iterable[Finding]:

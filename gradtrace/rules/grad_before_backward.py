@@ -45,7 +45,7 @@ _BACKWARD = ("backward",)
 class GradBeforeBackward(Rule):
     id = "grad-before-backward"
     level = Level.ERROR
-    hears = (GradMissing,)
+    events = (GradMissing,)
     needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:

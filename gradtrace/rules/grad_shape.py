@@ -31,7 +31,7 @@ from gradtrace.source import questions
 class GradShape(Rule):
     id = "grad-shape"
     level = Level.ERROR
-    hears = (Misfit,)
+    events = (Misfit,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Misfit) or event.kind == "nonscalar":
@@ -100,7 +100,7 @@ class GradShape(Rule):
 
 def _returning(event: Misfit) -> tuple[Stack, str]:
     """The `return` of a custom Function's backward, and the expression that it returns for the input; its `def` where
-    that cannot be told."""
+    that is unknown."""
     if not event.backward:
         return (), ""
     site = event.backward[0]

@@ -41,7 +41,7 @@ from gradtrace.source import carrying
 class GraphGrowth(Rule):
     id = "graph-growth"
     level = Level.WARNING
-    hears = (Growth,)
+    events = (Growth,)
     needs = Needs(calls=6)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -35,7 +35,7 @@ from gradtrace.source.buffers import Buffer, shared_buffer
 class HiddenWrite(Rule):
     id = "hidden-write"
     level = Level.ERROR
-    hears = (Overwritten,)
+    events = (Overwritten,)
     needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -36,7 +36,7 @@ from gradtrace.source import questions
 class HookGrowth(Rule):
     id = "hook-growth"
     level = Level.WARNING
-    hears = (HooksGrew,)
+    events = (HooksGrew,)
     needs = Needs(calls=6)
 
     def see(self, event: Event) -> Iterable[Finding]:

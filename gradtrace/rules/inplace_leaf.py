@@ -43,7 +43,7 @@ _FIXES = {
 class InplaceLeaf(Rule):
     id = "inplace-leaf"
     level = Level.ERROR
-    hears = (Refused,)
+    events = (Refused,)
     needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -46,7 +46,7 @@ _FIXES = {
 class InplaceSaved(Rule):
     id = "inplace-saved"
     level = Level.ERROR
-    hears = (Overwritten,)
+    events = (Overwritten,)
     needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:

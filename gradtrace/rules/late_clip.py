@@ -54,7 +54,7 @@ class _ClippingLine:
 class LateClip(Rule):
     id = "late-clip"
     level = Level.ERROR
-    hears = (Clipped, OptimizerStep, Unstepped, End)
+    events = (Clipped, OptimizerStep, Unstepped, End)
     needs = Needs(steps=2)
 
     def __init__(self) -> None:

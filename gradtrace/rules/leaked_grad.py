@@ -72,7 +72,7 @@ _TARGET = re.compile(
 class LeakedGrad(Rule):
     id = "leaked-grad"
     level = Level.ERROR
-    hears = (OptimizerStep, Clipped, Collected, End)
+    events = (OptimizerStep, Clipped, Collected, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:
@@ -207,14 +207,14 @@ class LeakedGrad(Rule):
 
     def _at_end(self) -> list[Finding]:
         found: list[Finding] = []
-        told = set()
+        reported = set()
         for stack, (clip, strays) in self._clipped.items():
             if self._clips[stack] >= _CLIPPED:
-                told.add(strays.stack)
+                reported.add(strays.stack)
                 found += self._inflated(clip, strays)
         for event in self._collected:
             target = event.twin or any(_TARGET.search(name) for name in event.given.leaves)
-            if target and event.given.stack not in told:
+            if target and event.given.stack not in reported:
                 found += self._gathered(event)
         return found
 

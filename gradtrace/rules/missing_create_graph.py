@@ -47,7 +47,7 @@ _HELP = {
 class MissingCreateGraph(Rule):
     id = "missing-create-graph"
     level = Level.ERROR
-    hears = (Backward, ConstantGradient)
+    events = (Backward, ConstantGradient)
     #: at that line the graph is kept in vain for the same reason
     covers = frozenset({"unneeded-retain"})
 

@@ -39,7 +39,7 @@ from gradtrace.source import stepping
 class MisspeltAttribute(Rule):
     id = "misspelt-attribute"
     level = Level.WARNING
-    hears = (IgnoredAttribute,)
+    events = (IgnoredAttribute,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, IgnoredAttribute):

@@ -32,7 +32,7 @@ from gradtrace.rules.base import Rule
 class MixedBatchRule(Rule):
     id = "mixed-batch"
     level = Level.WARNING
-    hears = (MixedBatch,)
+    events = (MixedBatch,)
     needs = Needs(abilities=(SAVED_VALUES,))
 
     def see(self, event: Event) -> Iterable[Finding]:

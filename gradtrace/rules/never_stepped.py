@@ -46,7 +46,7 @@ _ENOUGH = 3
 class NeverSteppedRule(Rule):
     id = "never-stepped"
     level = Level.ERROR
-    hears = (NeverStepped,)
+    events = (NeverStepped,)
     needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

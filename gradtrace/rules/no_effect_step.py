@@ -42,7 +42,7 @@ _ENOUGH = 3
 class NoEffectStep(Rule):
     id = "no-effect-step"
     level = Level.WARNING
-    hears = (NoEffect, Schedule, End)
+    events = (NoEffect, Schedule, End)
     needs = Needs(steps=_ENOUGH)
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ _CAUSES = ("detached", "copied", "no_grad", "not differentiable", "frozen", "una
 class NoGraph(Rule):
     id = "no-graph"
     level = Level.ERROR
-    hears = (Step, Backward, GradMissing)
+    events = (Step, Backward, GradMissing)
     #: at that line the same cut makes a term of the loss a constant
     covers = frozenset({"dead-loss-term"})
 
@@ -63,8 +63,8 @@ class NoGraph(Rule):
         if not isinstance(event, Backward):
             return []
         if event.error is None:
-            told = event.request == "backward" and all(cut.why in _CAUSES for cut in event.rewrapped)
-            self._idle = event if event.rewrapped and told else None
+            explained = event.request == "backward" and all(cut.why in _CAUSES for cut in event.rewrapped)
+            self._idle = event if event.rewrapped and explained else None
             return self._on_a_leaf(event) if self._idle is not None and not event.nodes else []
         if _ERROR in event.error or _INPUT in event.error or _NUMBER in event.error:
             return self._explain(event)

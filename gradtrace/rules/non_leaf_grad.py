@@ -38,7 +38,7 @@ from gradtrace.source import questions, syntax
 class NonLeafGrad(Rule):
     id = "non-leaf-grad"
     level = Level.ERROR
-    hears = (GradMissed, NotOptimizable)
+    events = (GradMissed, NotOptimizable)
     #: at that line the same tensor is the cause of both
     covers = frozenset({"freed-graph"})
 

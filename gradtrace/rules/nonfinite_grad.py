@@ -114,7 +114,7 @@ _CALLED = {"": "it", "div": "division", "mul": "the product", "log1_p": "log1p",
 class NonFiniteGrad(Rule):
     id = "nonfinite-grad"
     level = Level.ERROR
-    hears = (NonFinite, NonFiniteStep, NonFiniteLoss, End)
+    events = (NonFinite, NonFiniteStep, NonFiniteLoss, End)
     needs = Needs(abilities=(SAVED_VALUES,))
 
     def __init__(self) -> None:

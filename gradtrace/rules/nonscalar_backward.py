@@ -28,7 +28,7 @@ from gradtrace.rules.places import expression
 class NonScalarBackward(Rule):
     id = "nonscalar-backward"
     level = Level.ERROR
-    hears = (Misfit,)
+    events = (Misfit,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Misfit) or event.kind != "nonscalar":

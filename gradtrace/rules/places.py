@@ -12,7 +12,7 @@ from gradtrace.source import carrying, questions, syntax
 
 
 def shared_depth(one: Stack, other: Stack) -> int:
-    """How many outer frames of two stacks are the same activation of the same function, as far as stacks can tell:
+    """How many outer frames of two stacks are the same activation of the same function, as far as stacks show:
     all callers equal, the last shared frame on whichever line."""
     depth = 0
     for mine, theirs in zip(reversed(one), reversed(other), strict=False):

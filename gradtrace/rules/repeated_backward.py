@@ -36,7 +36,7 @@ _PENDING = 64
 class RepeatedBackward(Rule):
     id = "repeated-backward"
     level = Level.ERROR
-    hears = (Backward, Step)
+    events = (Backward, Step)
     needs = Needs(calls=2)
 
     def __init__(self) -> None:

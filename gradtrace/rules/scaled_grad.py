@@ -37,7 +37,7 @@ from gradtrace.rules.places import leaves_of, receiver, step_call
 class ScaledGrad(Rule):
     id = "scaled-grad"
     level = Level.ERROR
-    hears = (OptimizerStep,)
+    events = (OptimizerStep,)
     needs = Needs(calls=1, steps=1)
 
     def see(self, event: Event) -> Iterable[Finding]:

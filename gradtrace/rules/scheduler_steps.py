@@ -48,7 +48,7 @@ _RUN_OUT = 0.25
 class SchedulerSteps(Rule):
     id = "scheduler-steps"
     level = Level.WARNING
-    hears = (Schedule,)
+    events = (Schedule,)
     needs = Needs(steps=2)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -87,7 +87,7 @@ class _OptimizerSteps:
 class StaleGrad(Rule):
     id = "stale-grad"
     level = Level.ERROR
-    hears = (Step, End)
+    events = (Step, End)
     needs = Needs(calls=2, steps=2)
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ class _StepLine:
 class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
-    hears = (OptimizerStep, End)
+    events = (OptimizerStep, End)
     needs = Needs(steps=3)
 
     def __init__(self) -> None:

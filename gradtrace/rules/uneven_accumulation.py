@@ -53,7 +53,7 @@ class _Windows:
 class UnevenAccumulation(Rule):
     id = "uneven-accumulation"
     level = Level.NOTE
-    hears = (OptimizerStep, End)
+    events = (OptimizerStep, End)
     needs = Needs(calls=4, steps=3)
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ class _RetainingLine:
 class UnneededRetain(Rule):
     id = "unneeded-retain"
     level = Level.WARNING
-    hears = (Backward, Step, End)
+    events = (Backward, Step, End)
 
     def __init__(self) -> None:
         self._lines: dict[Stack, _RetainingLine] = {}

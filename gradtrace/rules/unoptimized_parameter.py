@@ -90,7 +90,7 @@ _HELP = {
 class UnoptimizedParameter(Rule):
     id = "unoptimized-parameter"
     level = Level.ERROR
-    hears = (ParameterReplaced, Unoptimized)
+    events = (ParameterReplaced, Unoptimized)
     needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

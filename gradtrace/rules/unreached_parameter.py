@@ -49,7 +49,7 @@ _MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref
 class UnreachedParameter(Rule):
     id = "unreached-parameter"
     level = Level.WARNING
-    hears = (Backward, Unreached, GradMissing)
+    events = (Backward, Unreached, GradMissing)
     #: at that line the same cut makes a term of the loss a constant
     covers = frozenset({"dead-loss-term"})
     needs = Needs(steps=3)

@@ -38,7 +38,7 @@ from gradtrace.rules.base import Rule
 class UnusedGraphRule(Rule):
     id = "unused-graph"
     level = Level.WARNING
-    hears = (UnusedGraph,)
+    events = (UnusedGraph,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, UnusedGraph):

@@ -33,7 +33,7 @@ from gradtrace.rules.base import Rule
 class UnusedIgnore(Rule):
     id = "unused-ignore"
     level = Level.NOTE
-    hears = ()
+    events = ()
     needs = Needs(calls=0)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -38,7 +38,7 @@ _COPYING = ("clone", "view", "reshape", "squeeze", "unsqueeze", "flatten", "cont
 class UnusedInputRule(Rule):
     id = "unused-input"
     level = Level.ERROR
-    hears = (UnusedInput,)
+    events = (UnusedInput,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, UnusedInput) or event.error is None:

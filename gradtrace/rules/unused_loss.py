@@ -39,7 +39,7 @@ from gradtrace.source import questions
 class UnusedLossRule(Rule):
     id = "unused-loss"
     level = Level.WARNING
-    hears = (UnusedLoss,)
+    events = (UnusedLoss,)
     needs = Needs(calls=3, steps=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -58,7 +58,7 @@ from gradtrace.source import questions, syntax
 class WrongBackwardRule(Rule):
     id = "wrong-backward"
     level = Level.ERROR
-    hears = (WrongBackward,)
+    events = (WrongBackward,)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, WrongBackward) or not event.backward:

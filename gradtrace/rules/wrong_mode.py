@@ -52,7 +52,7 @@ _POSITION = 2
 class WrongMode(Rule):
     id = "wrong-mode"
     level = Level.WARNING
-    hears = (LeftInEvaluation, DropoutInEvaluation)
+    events = (LeftInEvaluation, DropoutInEvaluation)
     needs = Needs(steps=2)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -51,7 +51,7 @@ _SAMPLES = {
 class ZeroGradient(Rule):
     id = "zero-gradient"
     level = Level.WARNING
-    hears = (FlatGradient,)
+    events = (FlatGradient,)
     needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:

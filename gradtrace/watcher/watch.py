@@ -175,7 +175,7 @@ class Watch:
             self._session.abandon()
 
     def abandon(self) -> None:
-        """In a forked child, a worker that loads data for one: nobody will ask for what is seen there."""
+        """In a forked child, a worker that loads data for one: no code will read what is seen there."""
         self._session.abandon()
         self._mode.stand_aside(True)
         for observer in self._observers:

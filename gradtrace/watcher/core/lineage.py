@@ -1,7 +1,7 @@
 """Where values without a graph come from: the cut that ended the path, carried along with all that is computed from it.
 
 A tensor that requires no grad although something that it was computed from did has an origin: the first cut on each path
-to it. While somebody listens, the nodes of operations that use such values are marked with them, so that a graph can be
+to it. While an observer listens, the nodes of operations that use such values are marked with them, so that a graph can be
 asked which constants entered it, and where these come from.
 """
 
@@ -33,7 +33,7 @@ _MANY = 4_096
 _FEW = 4
 #: places of cuts of which the leaves behind are remembered, and walks for each of them
 _PLACES, _WALKS = 2_048, 2
-#: calls marked while somebody listens
+#: calls marked while an observer listens
 _MARKED = 200_000
 #: calls at the beginning of a run that are marked in any case
 _FIRST = 4_000

@@ -30,7 +30,7 @@ _BY_CODE = {one.__code__: one for one in _FUNCTIONS if _SHARERS[one.__code__] ==
 
 
 class WatchMode(TorchFunctionMode):
-    """Tells observers of the calls they asked for. Steps aside under `torch.compile` and inside optimizer steps."""
+    """Reports calls to the observers that asked for them. Steps aside under `torch.compile` and inside optimizer steps."""
 
     def __init__(self, session: Session, steps: Steps, observers: Sequence[Observer]) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class WatchMode(TorchFunctionMode):
 
     @compiled.ours
     def stand_aside(self, aside: bool) -> None:
-        """Leaves the stack of modes, or comes back to it, where nobody else's mode has come to lie on top of ours."""
+        """Leaves the stack of modes, or returns to it, where no other mode is on top of ours."""
         if self._session.over:
             return
         try:

@@ -1,4 +1,4 @@
-"""What a room hears that watches one kind of thing. To watch something new, add an `Observer` in a file of its own."""
+"""The events that a module gets which watches one kind of thing. To watch something new, add an `Observer` in a file of its own."""
 
 from __future__ import annotations
 

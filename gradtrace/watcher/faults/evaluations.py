@@ -1,7 +1,7 @@
 """Counts the forward passes that come one after the other without a backward call: an evaluation without no_grad.
 
-What they leave behind is looked for by the `GrowthWatcher`, which is told of each such pass; that they are made for
-nothing is told of here, where the module was in evaluation mode.
+What they leave behind is looked for by the `GrowthWatcher`, to which each such pass is reported; that they are made for
+nothing is reported here, where the module was in evaluation mode.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Evaluations(Observer):
             self._begin_pass(row, frame, call.before)
 
     def _instruction(self, frame: FrameType) -> int:
-        """Where in the user's code a module is called: before Python 3.11 sites have no columns to tell calls on one line
+        """Where in the user's code a module is called: before Python 3.11 sites have no columns to distinguish calls on one line
         apart."""
         at = frame.f_back
         while at is not None and not self.session.frames.is_user(at.f_code.co_filename):

@@ -67,7 +67,7 @@ def finite(tensor: torch.Tensor) -> bool:
         values = values._values()
     if values.layout is not torch.strided or not (values.is_floating_point() or values.is_complex()):
         return True
-    # one pass; a sum may also overflow, which the second look tells
+    # one pass; a sum may also overflow, which the second look shows
     total = values.sum().item()
     return math.isfinite(abs(total)) or bool(values.isfinite().all())
 

@@ -1,6 +1,6 @@
-"""Looks, rarely, at what the user's variables hold of old graphs, and tells of what only ever grows.
+"""Looks, rarely, at what the user's variables hold of old graphs, and reports what only ever grows.
 
-Nobody says when a graph is kept by mistake; but a list of losses, a running sum or a moving average holds more nodes at
+No fact shows that a graph is kept by mistake; but a list of losses, a running sum or a moving average holds more nodes at
 each look. Looks come at the first optimizer steps and then at ever longer distances, and, where no step is made, after
 every few hundred nodes.
 """
@@ -76,12 +76,12 @@ class _GrowthStretch:
 class History:
     """How a holder grew, look by look: numbers only."""
 
-    __slots__ = ("nodes", "rises", "told")
+    __slots__ = ("nodes", "reported", "rises")
 
     def __init__(self) -> None:
         self.nodes = 0
         self.rises = 0
-        self.told = False
+        self.reported = False
 
     def add(self, nodes: int) -> None:
         self.rises = self.rises + 1 if nodes > self.nodes else 0
@@ -200,18 +200,18 @@ class GrowthWatcher(Observer):
     def _at_step(self, holder: str, look: _Look, frame: FrameType) -> bool:
         """Whether it holds more than at the last look, and is not known to grow yet."""
         history = self._at_steps.setdefault(holder, History())
-        if history.told:
+        if history.reported:
             return False
         before = history.nodes
         history.add(len(look.nodes))
         if history.rises >= _STEPS:
-            history.told = True
+            history.reported = True
             growth = self._growth(holder, look, frame, len(look.nodes) - before)
             if any(walk.mark_of(node) for node in look.nodes):
                 self.session.emit(growth)
             else:  # none was run through so far: it may wait for the end of an episode
                 self._wait(holder, look, growth)
-        return 0 < history.rises < _STEPS and not history.told
+        return 0 < history.rises < _STEPS and not history.reported
 
     def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
         self._pending[holder] = growth
@@ -242,8 +242,8 @@ class GrowthWatcher(Observer):
             history = self._hooks.setdefault((name, kind), History())
             history.add(count)
             self._hooks_rise |= 0 < history.rises < _STEPS
-            if history.rises >= _STEPS and not history.told:
-                history.told = True
+            if history.rises >= _STEPS and not history.reported:
+                history.reported = True
                 registering = kind.strip("_").removesuffix("s").replace("backward", "full_backward")
                 self.session.emit(HooksGrew(name, f"register_{registering}", count, (), self._files(frame)))
 

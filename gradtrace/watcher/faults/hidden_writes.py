@@ -77,7 +77,7 @@ class _AliasWrite(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """Nodes `before` to `after - 1` took in a tensor whose memory is not torch's own, with these values."""
+    """Nodes `before` to `after - 1` used a tensor whose memory is not torch's own, with these values."""
 
     before: int
     after: int
@@ -209,13 +209,13 @@ class HiddenWrites(Observer):
         by_memory: defaultdict[int, list[_AliasWrite]] = defaultdict(list)
         for write in self._writes:
             by_memory[write.memory].append(write)
-        told: set[Stack] = set()
+        reported: set[Stack] = set()
         for node, name, tensor in _saved(older):
             since = [one for one in by_memory.get(saved.memory(tensor), ()) if one.number > node_number(node)]
             hits = [one for one in since if one.hit(tensor)]
             # a perturbation that was taken back does no harm
-            if hits and hits[0].stack not in told and sample.differ(since[0].before, since[-1].values):
-                told.add(hits[0].stack)
+            if hits and hits[0].stack not in reported and sample.differ(since[0].before, since[-1].values):
+                reported.add(hits[0].stack)
                 self._tell(".data", hits[0].stack, len(hits), (node, name, tensor), call, frame)
 
     def _look_at_foreign(self, call: BackwardCall, frame: FrameType) -> None:
@@ -272,7 +272,7 @@ def _saved(nodes: Sequence[Any]) -> Iterator[tuple[Any, str, Tensor]]:
 
 
 def _part(tensor: Tensor, call: TorchCall) -> Tensor:
-    """The part of a tensor that the call wrote to, as far as an index tells."""
+    """The part of a tensor that the call wrote to, as far as an index shows."""
     if call.func is not Tensor.__setitem__:
         return tensor
     index = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)

@@ -1,6 +1,6 @@
 """Looks at what goes into a loss: outputs of softmax where scores belong, and shapes that pair samples wrongly.
 
-What is suspicious is told of when a backward call runs through it: a number that is merely printed trains nothing.
+What is suspicious is reported when a backward call runs through it: a number that is merely printed trains nothing.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Tensor = torch.Tensor
 _UNUSED = "appears to not have been used in the graph"
 _INFERENCE = "inference tensor"
 _NONE = "NoneType"
-#: leaves of which it is remembered where they were told to require grad
+#: leaves of which it is remembered where they were set to require grad
 _MANY = 4_096
 
 
@@ -52,7 +52,7 @@ class MissingGradients(Observer):
         self._none: UnusedInput | None = None
         #: where gradients were last cleared
         self._cleared: Stack = ()
-        #: where leaves were told to require grad, and the number of the next node then
+        #: where leaves were set to require grad, and the number of the next node then
         self._required: dict[TensorId, tuple[Stack, int]] = {}
         #: where the running, or the last, stretch of inference mode began to compute
         self._inferred: Stack = ()

@@ -1,4 +1,4 @@
-"""Looks for computations along the wrong dimension that mix the samples of a batch, where that can be told for sure.
+"""Looks for computations along the wrong dimension that mix the samples of a batch, where that is certain.
 
 Softmax over the first dimension is wrong where its weights are then summed over *another* one, for each entry of the
 first on its own, or where one entry of each row is picked from it, as the probability of that row's class.

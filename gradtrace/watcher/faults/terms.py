@@ -50,7 +50,7 @@ _LINEAR = frozenset(
 #: what makes a single number of many: the losses of torch, and these
 _REDUCING = ("Mean", "Sum")
 _KEY = "gradtrace: loss"
-#: cuts by which nobody means to keep a term of a loss constant
+#: cuts that no code uses to keep a term of a loss constant on purpose
 _UNMEANT = ("no_grad", "not differentiable", "copied")
 
 
@@ -272,7 +272,7 @@ class Terms(Observer):
         loss = place.loss
         idle = self._reach.names_of_idle(place.leaves) if place.kind == "idle" else ()
         if place.kind == "idle" and (not idle or self._reach.has_entered(loss.left)):
-            return  # the cut is what to tell of
+            return  # the cut is what to report
         missing = next((part.stack for part in loss.parts if not part.is_covered()), ())
         where = place.overwritten if place.kind == "overwritten" else missing
         self.session.emit(UnusedLoss(place.kind, loss.stack, loss.passed_by, where, idle, loss.read, place.sightings))
@@ -389,7 +389,7 @@ class Terms(Observer):
 
 
 def _enters_foreign(term: _Term, mine: set[TensorId]) -> bool:
-    """Whether a detached value goes straight into a network that nobody steps with these gradients: the discriminator of
+    """Whether a detached value goes straight into a network that no step updates with these gradients: the discriminator of
     a generator's loss. Within the own network a detach is a choice."""
     return term.cut.why == "detached" and bool(term.users) and not term.users & mine
 
@@ -467,7 +467,7 @@ def _terms(roots: Sequence[Any], nodes: set[Any]) -> tuple[list[Any], list[Any]]
 
 
 def _is_scalar(node: Any) -> bool:
-    """Whether the result is a single number, as far as what goes in tells: a mean over many is a term."""
+    """Whether the result is a single number, as far as its inputs show: a mean over many is a term."""
     return type(node).__name__ not in ("SumBackward0", "MeanBackward0") or all(
         type(child).__name__.startswith(("Stack", "Cat")) for child, _ in node.next_functions
     )

@@ -154,17 +154,17 @@ class Values(Observer):
 
     def _judge(self, call: BackwardCall, run: _BackwardRun) -> None:
         leaves = {id(leaf): leaf for leaf in call.leaves}
-        told: set[Stack] = set()
+        reported: set[Stack] = set()
         for birth in run.births:
             cause = run.made_lost or birth.cause
             if run.lost and run.made_lost is None and cause.kind in ("inf", "unknown"):
                 cause = replace(cause, kind="overflow")
             made = self.session.trail.find(cause.number)
-            if made in told:
+            if made in reported:
                 continue
             hit = _reached(birth, run, leaves)
             if hit and not self._is_ruined(call):
-                told.add(made)
+                reported.add(made)
                 self._tell(call, run, cause, birth, hit)
 
     def _tell(
@@ -223,7 +223,7 @@ def _comes_true(risk: flaws.Risk, node: Any) -> bool:
 
 
 def _left_alone() -> bool:
-    """Somebody counts the operations that run: ours must not be among them."""
+    """Other code counts the operations that run: ours must not be among them."""
     return bool(dispatch_height())
 
 
@@ -232,7 +232,7 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _reached(birth: _NonFiniteBirth, run: _BackwardRun, leaves: dict[int, torch.Tensor]) -> list[torch.Tensor]:
-    """The leaves that NaN or Inf came to from there. A node that nobody looked at lets everything through."""
+    """The leaves that NaN or Inf came to from there. A node that was not looked at lets everything through."""
     found: list[torch.Tensor] = []
     seen: set[Any] = set()
     waiting: list[tuple[Any, tuple[int, ...] | None]] = [(birth.node, birth.edges)]

@@ -1,4 +1,4 @@
-"""Sees writes to tensors, and tells at a backward call that fails over one which write it was."""
+"""Records writes to tensors, and reports at a backward call that fails because of one which write it was."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class _OptimizerWrite(NamedTuple):
 
 
 class Writes(Observer):
-    """Remembers the last writes, and tells `hidden` of them."""
+    """Remembers the last writes, and reports them to `hidden`."""
 
     def __init__(self, session: Session, hidden: HiddenWrites) -> None:
         super().__init__(session)

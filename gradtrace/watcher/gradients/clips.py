@@ -16,7 +16,7 @@ from gradtrace.watcher.core.session import Session
 #: a limit so high only measures
 _MEASURES = 1e5
 _NAMES = 4
-#: calls that a gradient of nobody's sums before it counts
+#: calls that a gradient without an optimizer sums before it counts
 _SUMMED = 3
 
 
@@ -35,10 +35,10 @@ class _Clip:
     fresh: bool = False
     #: a gradient that a step had used: where
     spent: Stack = ()
-    #: gradients of nobody's that many calls have added to, and what is told of them
+    #: gradients without an optimizer that many calls have added to, and what is reported of them
     strays: list[Leaf] = field(default_factory=list)
     stray: tuple[Given, int] | None = None
-    told: bool = False
+    reported: bool = False
     seen: set[int] = field(default_factory=set)
 
 
@@ -61,7 +61,7 @@ class Clips:
         clip.seen.add(number)
         clip.count += 1
         if given and (leaf is None or not (leaf.shares or leaf.zeroed)):
-            clip.told = True  # a gradient that the user's code has put there itself
+            clip.reported = True  # a gradient that the user's code has put there itself
         if leaf is None:
             return
         clip.known = True
@@ -92,7 +92,7 @@ class Clips:
     def close(self) -> None:
         """No more parameters belong to the call."""
         clip, self._running = self._running, None
-        if clip is None or clip.told:
+        if clip is None or clip.reported:
             return
         clip.seen.clear()
         if clip.count and not clip.open:
@@ -102,7 +102,7 @@ class Clips:
 
     def unscale(self, frame: FrameType, leaf: Leaf | None) -> None:
         self.close()
-        if leaf is not None and leaf.clip is not None and not leaf.clip.told:
+        if leaf is not None and leaf.clip is not None and not leaf.clip.reported:
             self._tell(leaf.clip, "scaled", self._session.frames.stack(frame))
 
     def used(self, leaf: Leaf) -> None:
@@ -114,7 +114,7 @@ class Clips:
 
     def _settle(self, leaf: Leaf) -> None:
         clip, leaf.clip = leaf.clip, None
-        if clip is not None and not clip.told:
+        if clip is not None and not clip.reported:
             self._tell(clip, "used", ())
 
     def cleared(self, leaf: Leaf, stack: Stack) -> None:
@@ -122,14 +122,14 @@ class Clips:
         if leaf.fresh and any(share.call.had(Act.CHECKED) for share in leaf.shares):
             self._settle(leaf)  # a GradScaler has left the step out
         clip, leaf.clip = leaf.clip, None
-        if clip is None or clip.told:
+        if clip is None or clip.reported:
             return
         clip.open -= 1
         if not clip.open:
             self._tell(clip, "cleared" if clip.fresh or not clip.spent else "spent", clip.spent or stack)
 
     def _tell(self, clip: _Clip, fate: str, then: Stack) -> None:
-        clip.told = True
+        clip.reported = True
         if clip.measures:
             return
         strays, summed = clip.stray or (None, 0)

@@ -29,7 +29,7 @@ class GroupLinks:
 
     @classmethod
     def of(cls, nodes: Sequence[Any], group_of: Callable[[Any], Group], find: Callable[[int], Stack]) -> GroupLinks:
-        """`group_of` gives the owners of a leaf, `find` tells where the node of a number was made."""
+        """`group_of` gives the owners of a leaf, `find` gives where the node of a number was made."""
         made = cls()
         below: dict[Any, frozenset[Group]] = {}
         #: nodes that are a leaf as it is

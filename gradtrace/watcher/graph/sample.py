@@ -1,4 +1,4 @@
-"""A few values of a tensor, kept to tell later whether they changed."""
+"""A few values of a tensor, kept to check later whether they changed."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class Reach(Observer):
         return tuple(group.holders.names.get(key, "") for group in groups for key in group.suspects if key in leaves)
 
     def excuse(self, key: int) -> None:
-        """Somebody else tells why this optimizer's parameters are idle."""
+        """Another finding explains why this optimizer's parameters are idle."""
         self._groups.pop(key, None)
 
     # what the operations take in
@@ -463,7 +463,7 @@ def _custom_above(leaf: Tensor, call: BackwardCall) -> Any:
 
 
 def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
-    """Tells whether somebody writes to a parameter, also through `.data`, which counts no versions."""
+    """Whether the code writes to a parameter, also through `.data`, which counts no versions."""
     few: list[Any] = []
     if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
         few = tensor.detach().reshape(-1)[:4].tolist()

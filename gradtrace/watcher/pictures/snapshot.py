@@ -49,7 +49,7 @@ _TAGS = "freed, modified in place, custom Function, checkpoint, in-place, view, 
 
 class Snapshots(Observer):
     """Takes a picture at the first backward call of each line. `line` and `tensor` choose one; `stop_when_repeated`
-    ends the run when a line comes round a second time; `gradients` reads what comes by at each node; `remaining`: what
+    ends the run when a line runs a second time; `gradients` reads the gradient at each node; `remaining`: what
     is left at the end is shown where there was no call."""
 
     serves_rules = False
@@ -359,7 +359,7 @@ class _GraphSnapshot:
 
 
 def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
-    """Where all modules and parameters hang on one variable (`model.`), names go without it."""
+    """Where all modules and parameters belong to one variable (`model.`), names go without it."""
     paths = [call.path for call in graph.calls]
     roots = {name for name in modules if any(_below(path, name) for path in paths)}
     outer = {name for name in roots if not any(_below(name, other) and name != other for other in roots)}
@@ -484,7 +484,7 @@ def saved_tensors(node: Any, storages: Storages | None = None) -> tuple[tuple[Sa
 class _NodeKind(NamedTuple):
     """What all nodes of a kind have in common."""
 
-    #: `AddBackward0`; torch makes the text anew each time it is asked for
+    #: `AddBackward0`; torch makes the text again each time it is read
     name: str
     #: the name of each tensor they save, and the attributes by which it is reached as it lies, and unpacked
     saved: tuple[tuple[str, str, str], ...]

@@ -70,7 +70,7 @@ class Changes:
         return self.local.get(id(tensor)) or (known.name if known else "")
 
     def expose(self, tensor: Tensor) -> None:
-        """From now on it may be written to in a way that its version does not tell."""
+        """From now on it may be written to in a way that its version does not show."""
         if len(self._exposed) < _EXPOSED:
             self._exposed.add(saved.memory(tensor))
 
@@ -273,7 +273,7 @@ def _within(name: str, built: Mapping[str, Any]) -> bool:
 
 
 def _short(name: str) -> bool:
-    """Whether a name is a variable, an attribute or an element of one: what lies deeper is somebody's inside."""
+    """Whether a name is a variable, an attribute or an element of one: what lies deeper is internal to an object."""
     return name.count(".") + name.count("[") <= 1
 
 

@@ -22,7 +22,7 @@ from gradtrace.watcher.graph.walk import ACCUMULATE, mark_of
 _NODES = 20_000
 #: formulas, and places of memory with what saved them, that are remembered, and characters of a formula
 _KEPT, _FORMULA = 4_096, 300
-#: leaves of a call up to which the way to each is told
+#: leaves of a call up to which the path to each is shown
 _FEW = 4
 #: nodes among which the freed one is looked for after an error
 _NEAR = 1_000
@@ -57,7 +57,7 @@ class Lineage:
     def __init__(self, session: Session, naming: Naming) -> None:
         self._session = session
         self._naming = naming
-        #: held by every node that was looked at, so that its references tell how many of them are alive
+        #: held by every node that was looked at, so that its references show how many of them are alive
         self._touched = _Token()
         self._none = sys.getrefcount(self._touched)
         #: formulas of the nodes made by the statement that runs, or by one around it

@@ -1,4 +1,4 @@
-"""Follows the user's code statement by statement and tells a `Chronicle` what each of them changed.
+"""Follows the user's code statement by statement and reports to a `Chronicle` what each of them changed.
 
 Each statement ends when the next one in its function begins. Then the tensors that the user's code can name are looked
 at, and what is not as it was at the last look is put down to the statement.
@@ -66,7 +66,7 @@ class _RunningFunction:
     facts: list[Fact] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     local: dict[int, str] = field(default_factory=dict)
-    #: what it was given, until it has a statement to tell of; None for the script itself
+    #: what it was given, until it has a statement to report; None for the script itself
     given: tuple[str, ...] | None = None
     told: bool = False
 
@@ -301,7 +301,7 @@ class Storyteller(Observer):
             self._note(Left(_LEAVING[call.func], self._name(tensor)))
 
     def _note(self, fact: Fact) -> None:
-        """Something happened in the statement that runs; of a library's loop inside it not everything is told."""
+        """Something happened in the statement that runs; of a library's loop inside it not everything is reported."""
         if self._running and len(self._running[-1].facts) < _MOST:
             self._running[-1].facts.append(fact)
 

@@ -19,7 +19,7 @@ _NAME = "gradtrace"
 
 
 class Listener(Protocol):
-    """Who is told. None of these may raise an error."""
+    """The callbacks. None of these may raise an error."""
 
     @abstractmethod
     def wants(self, code: CodeType) -> bool:

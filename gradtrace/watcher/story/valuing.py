@@ -6,7 +6,7 @@ import torch
 
 from gradtrace.model.story import Value
 
-#: tensors up to so many elements are told whole
+#: tensors up to so many elements are shown whole
 _SMALL = 8
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 

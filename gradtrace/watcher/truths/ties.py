@@ -45,7 +45,7 @@ class _Tie:
     #: where one of the two was replaced, and whether by a copy that was made for it alone
     parted: Stack = ()
     on_purpose: bool = False
-    told: bool = False
+    reported: bool = False
 
 
 class Ties(Observer):
@@ -117,13 +117,13 @@ class Ties(Observer):
 
     def _look(self, tie: _Tie) -> None:
         one, other = tie.one(), tie.other()
-        if tie.told or one is None or other is None:
+        if tie.reported or one is None or other is None:
             return
         mine, theirs = one._parameters.get(tie.one_name), other._parameters.get(tie.other_name)
         if mine is None or theirs is None or mine is theirs:
             return
         if all(part.grad is not None and part.requires_grad and self.session.owned(part) for part in (mine, theirs)):
-            tie.told = True
+            tie.reported = True
             known = [self.session.book.known(part) for part in (mine, theirs)]
             names = tuple(leaf.name for leaf in known if leaf is not None)
             self.session.emit(BrokenTie(names, tie.tied, tie.parted, tie.on_purpose))

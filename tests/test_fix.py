@@ -41,8 +41,8 @@ FAULTS = {
         optimizer.step()
         loss.backward()
 """,
-        "optimizer.step()",
-        "optimizer.step()",
+        "loss.backward()",
+        "loss.backward()",
     ),
     "clipped too late": (
         """

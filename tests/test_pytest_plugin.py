@@ -200,6 +200,7 @@ def test_an_internal_error_is_a_warning_and_fails_no_test(pytester: pytest.Pytes
         """
     )
     pytester.makepyfile(TESTS.partition("class TestMethods")[0])
-    result = pytester.runpytest("--gradtrace")
+    # in a process of its own: what its conftest breaks would stay broken here
+    result = pytester.runpytest_subprocess("-p", "gradtrace.integrations.pytest_plugin", "--gradtrace")
     result.assert_outcomes(passed=2, warnings=2)
     result.stdout.fnmatch_lines(["*PytestWarning:*", "*internal error in gradtrace while watching*broken*"])

@@ -188,7 +188,7 @@ def test_what_is_not_asked_for_is_not_loaded(run: Run) -> None:
     assert run(source=source).ret == pytest.ExitCode.OK
 
 
-def test_an_internal_error_is_a_warning_and_fails_no_test(pytester: pytest.Pytester) -> None:
+def test_an_internal_error_is_a_warning_and_fails_no_test(pytester: pytest.Pytester, run: Run) -> None:
     pytester.makeconftest(
         """
         from gradtrace.watcher.graph import walk
@@ -199,8 +199,7 @@ def test_an_internal_error_is_a_warning_and_fails_no_test(pytester: pytest.Pytes
         walk.visit = fail
         """
     )
-    pytester.makepyfile(TESTS.partition("class TestMethods")[0])
     # in a process of its own: what its conftest breaks would stay broken here
-    result = pytester.runpytest_subprocess("-p", "gradtrace.integrations.pytest_plugin", "--gradtrace")
+    result = run("--gradtrace", source=TESTS.partition("class TestMethods")[0])
     result.assert_outcomes(passed=2, warnings=2)
     result.stdout.fnmatch_lines(["*PytestWarning:*", "*internal error in gradtrace while watching*broken*"])

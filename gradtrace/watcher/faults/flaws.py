@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, auto
 from functools import cache
 from typing import Any, NamedTuple
@@ -70,6 +70,16 @@ def finite(tensor: torch.Tensor) -> bool:
     # one pass; a sum may also overflow, which the second look shows
     total = values.sum().item()
     return math.isfinite(abs(total)) or bool(values.isfinite().all())
+
+
+def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether all values of all tensors are finite: in one read where they are dense and lie on one device."""
+    plain = all(one.layout is torch.strided and one.is_floating_point() for one in tensors)
+    if plain and len({one.device for one in tensors}) == 1:
+        total = torch.stack([one.detach().sum().double().abs() for one in tensors]).sum().item()
+        if math.isfinite(total):
+            return True
+    return all(map(finite, tensors))
 
 
 def is_huge(tensor: torch.Tensor) -> bool:

@@ -16,6 +16,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.graph import reads
 from gradtrace.watcher.graph.reads import have_values
 from gradtrace.watcher.parameters.births import Births
 
@@ -129,7 +130,7 @@ def _has_no_rate(optimizer: Optimizer) -> bool:
 
 def _is_zero(rate: Any) -> bool:
     if isinstance(rate, Tensor):
-        return rate.is_cpu and rate.numel() == 1 and not rate.item()
+        return not reads.waits([rate]) and rate.numel() == 1 and not rate.item()
     return isinstance(rate, (int, float)) and rate == 0
 
 
@@ -137,7 +138,7 @@ def _digest(held: Iterable[Tensor]) -> int | None:
     """A number that changes when any bit of these values does; None where they cannot be read without waiting."""
     total = 0
     for one in held:
-        if one.layout is not torch.strided or not one.is_cpu or type(one.data) is not Tensor:
+        if one.layout is not torch.strided or reads.waits([one]) or type(one.data) is not Tensor:
             return None
         total = total * 31 + int(one.detach().contiguous().reshape(-1).view(torch.uint8).sum(dtype=torch.int64))
     return total

@@ -21,6 +21,7 @@ from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.faults import flaws
+from gradtrace.watcher.graph import reads
 
 Tensor = torch.Tensor
 
@@ -38,7 +39,7 @@ _RISKY = tuple(
 #: elements of a result that is looked at, and flaws remembered between two steps
 _SIZE, _FLAWS = 1 << 16, 4
 #: steps and calls after which gradients and losses are looked at in any case
-_LOOKS = frozenset((1, 2, 3, *(2**power for power in range(2, 31))))
+_LOOKS = frozenset(2**power for power in range(31))
 _NAMES = 3
 
 
@@ -87,7 +88,7 @@ class Finite(Observer):
         if not self._between or len(self._flaws) >= _FLAWS or type(call.out) is not Tensor:
             return
         out = call.out
-        if out.requires_grad or not out.is_cpu or out.numel() > _SIZE or flaws.finite(out):
+        if out.requires_grad or reads.waits([out]) or out.numel() > _SIZE or flaws.finite(out):
             return
         fresh = [one for one in call.inputs if one is not out]
         if all(map(flaws.finite, fresh)):
@@ -107,7 +108,7 @@ class Finite(Observer):
         if not call.accumulates:
             return
         tensors = [one for one in outputs if isinstance(one, Tensor)]
-        if not (call.number in _LOOKS or all(one.is_cpu for one in tensors)):
+        if not (call.number in _LOOKS or not reads.waits(tensors)):
             return
         self._losses += 1
         if all(map(flaws.finite, tensors)):
@@ -133,9 +134,9 @@ class Finite(Observer):
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         self._between = False
         self._last_step = type(optimizer).__name__, stack
+        self._gradients += 1
         if self._suspicious or self._gradients in _LOOKS:
             self._look(optimizer, stack)
-        self._gradients += 1
         if self._lost is not None and not self._scaled:  # a GradScaler skips the step of a loss that overflows
             self._lost_steps += 1
             self._told_loss = self._told_loss or (*self._lost, stack)
@@ -145,9 +146,9 @@ class Finite(Observer):
 
     def _look(self, optimizer: Optimizer, stack: Stack) -> None:
         held = [one for one in parameters(optimizer) if one.grad is not None]
-        bad = [one for one in held if one.grad is not None and not flaws.finite(one.grad)]
-        if not bad:
+        if flaws.all_finite([one.grad for one in held if one.grad is not None]):
             return
+        bad = [one for one in held if one.grad is not None and not flaws.finite(one.grad)]
         self._lost_gradients += 1
         if not self._told_step:
             spoiled = not all(map(flaws.finite, bad))

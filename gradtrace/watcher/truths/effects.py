@@ -17,7 +17,6 @@ from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import reads
-from gradtrace.watcher.graph.reads import have_values
 from gradtrace.watcher.parameters.births import Births
 
 Tensor = torch.Tensor
@@ -145,4 +144,4 @@ def _digest(held: Iterable[Tensor]) -> int | None:
 
 
 def _has_gradient(held: Iterable[Tensor]) -> bool:
-    return any(have_values([one.grad for one in held if one.grad is not None]))
+    return any(reads.have_values([one.grad for one in held if one.grad is not None]))

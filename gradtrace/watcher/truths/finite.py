@@ -108,7 +108,7 @@ class Finite(Observer):
         if not call.accumulates:
             return
         tensors = [one for one in outputs if isinstance(one, Tensor)]
-        if not (call.number in _LOOKS or not reads.waits(tensors)):
+        if call.number not in _LOOKS and reads.waits(tensors):
             return
         self._losses += 1
         if all(map(flaws.finite, tensors)):

@@ -445,8 +445,8 @@ class UnusedLoss:
     """A loss was computed in each iteration, and no backward call ever ran through it.
 
     `kind` is "overwritten" (another loss, at `where`, is assigned to its variable before anything used it), "sum" (a part
-    of it is backpropagated alone; `where` is the part that is not) or "idle" (parameters that it depends on never received
-    a gradient).
+    of it is backpropagated alone; `where` is the part that is not), "idle" (parameters that it depends on never received
+    a gradient) or "starved" (each step, at `where`, of an optimizer that holds parameters it depends on found no gradient).
     """
 
     kind: str
@@ -548,6 +548,21 @@ class Unreached:
     excuse: str = ""
     #: what was cut off is a term of a straight-through sum: `x + (y - x).detach()`
     straight_through: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GradientLost:
+    """Parameters of an optimizer that backward calls of one place reached, and that none reached any more once `cut` was
+    made: it took their value into the loss as a constant."""
+
+    #: the user's names, a few of them, and how many parameters
+    names: tuple[str, ...]
+    count: int
+    optimizer: str
+    #: steps of the optimizer since, up to the end of the run
+    steps: int
+    backward: Stack
+    cut: Cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -779,6 +794,7 @@ Event: TypeAlias = (
     | NotOptimizable
     | ParameterReplaced
     | Unreached
+    | GradientLost
     | Unoptimized
     | FlatGradient
     | ConstantGradient

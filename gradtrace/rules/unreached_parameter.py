@@ -34,7 +34,7 @@ import ast
 import re
 from collections.abc import Iterable
 
-from gradtrace.model.events import Backward, Cut, Event, GradMissing, Unreached
+from gradtrace.model.events import Backward, Cut, Event, GradientLost, GradMissing, Unreached
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
@@ -49,7 +49,7 @@ _MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref
 class UnreachedParameter(Rule):
     id = "unreached-parameter"
     level = Level.WARNING
-    events = (Backward, Unreached, GradMissing)
+    events = (Backward, Unreached, GradientLost, GradMissing)
     #: at that line the same cut makes a term of the loss a constant
     covers = frozenset({"dead-loss-term"})
     needs = Needs(steps=3)
@@ -63,6 +63,8 @@ class UnreachedParameter(Rule):
             self._put_back |= bool(event.rewrapped)
         if isinstance(event, GradMissing):
             return self._missing(event, event.cut) if event.cut is not None else []
+        if isinstance(event, GradientLost):
+            return self._lost(event)
         if not isinstance(event, Unreached) or any(_MEANT.search(name) for name in event.names):
             return []
         if event.why == "no_grad":
@@ -125,6 +127,18 @@ class UnreachedParameter(Rule):
             fix(cut),
             ((event.stack, "the missing gradient is read here"), (cut.stack, op)),
             Level.ERROR,
+        )
+
+    def _lost(self, event: GradientLost) -> list[Finding]:
+        """Trained at first; a branch that runs later cuts the path."""
+        op = operation(event.cut)
+        off = event.cut.why == "no_grad"
+        return self.finding(
+            _turned_off(event.cut.stack) if off else event.cut.stack,
+            f"{_names(event)} got gradients at first, and none in the last {event.steps} steps of {event.optimizer}: "
+            f"{op} {'is computed with gradients off' if off else 'cuts the path to the loss'} since then",
+            fix(event.cut),
+            ((event.cut.stack, op if off else ""), (event.backward, "this backward call reached them before")),
         )
 
     def _withheld(self, event: Unreached) -> list[Finding]:
@@ -193,9 +207,11 @@ def _attribute(event: Unreached) -> str:
     return next((part for part in reversed(above) if not part.isdigit()), attribute)
 
 
-def _names(event: Unreached) -> str:
+def _names(event: Unreached | GradientLost) -> str:
     shown = ", ".join(f"`{name}`" for name in event.names[:2])
     rest = len(event.names) - 2
+    if not shown:
+        return f"{event.count} parameters"
     return shown if rest <= 0 else f"{shown} and others ({event.count} parameters)"
 
 

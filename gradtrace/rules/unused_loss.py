@@ -32,34 +32,41 @@ from gradtrace.model.events import Event, UnusedLoss
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.places import names_of, receiver
 from gradtrace.source import questions
+
+#: what the other place of a finding is, by the kind of loss
+_WHERE = {
+    "overwritten": "another loss is assigned here",
+    "sum": "no call reaches this part",
+    "starved": "this step finds no gradient",
+}
 
 
 class UnusedLossRule(Rule):
     id = "unused-loss"
     level = Level.WARNING
     events = (UnusedLoss,)
-    needs = Needs(calls=3, steps=3)
+    needs = Needs(steps=3)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, UnusedLoss):
             return []
-        name = _assigned(event.stack) or "this loss"
+        stack = _near(event.stack, event.where) if event.kind == "starved" else event.stack
+        name = _assigned(stack) or "this loss"
         root = questions.root_of(event.backward[0]) if event.backward else ""
         message, fix = getattr(self, f"_{event.kind}")(event, name, f"`{root}`" if root else "another loss")
         return self.finding(
-            event.stack,
+            stack,
             message,
             fix,
             (
-                (
-                    event.where,
-                    "another loss is assigned here" if event.kind == "overwritten" else "no call reaches this part",
-                ),
+                (event.where, _WHERE.get(event.kind, "")),
                 (event.backward, "this call does not run through it"),
-                (event.stack[1:], "called from here"),
+                (event.stack, "the loss is computed here"),
+                (stack[1:], "called from here"),
             ),
+            Level.ERROR if event.kind == "starved" else None,
         )
 
     def _overwritten(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
@@ -84,6 +91,22 @@ class UnusedLossRule(Rule):
             f"add {name} to the loss that is backpropagated: `({root.strip('`')} + {name.strip('`')}).backward()`; for a value "
             "to print, compute it under torch.no_grad()",
         )
+
+    def _starved(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
+        step = f"{receiver(event.where) or 'optimizer'}.step()"
+        return (
+            f"{name} is computed in each iteration and never backpropagated: `{step}` finds no gradient and changes nothing",
+            f"call backward() on {name} before the step",
+        )
+
+
+def _near(stack: Stack, step: Stack) -> Stack:
+    """The frames of a loss from the function outwards that makes the step as well."""
+    functions = {(site.path, site.function) for site in step}
+    for depth, site in enumerate(stack):
+        if (site.path, site.function) in functions:
+            return stack[depth:]
+    return stack
 
 
 def _assigned(stack: Stack) -> str:

@@ -79,6 +79,13 @@ _SEVERAL = (
     *(torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.lstm_cell, Tensor.unique),
     torch.nn.functional.multi_head_attention_forward,
 )
+#: under no_grad their result still requires grad: a leaf, whose gradient goes no further
+VIEWING = tuple(
+    getattr(home, name)
+    for home in (torch, Tensor)
+    for name in "expand expand_as flatten narrow permute reshape select squeeze t transpose unsqueeze view".split()
+    if hasattr(home, name)
+)
 _COMPARISONS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
 
 
@@ -95,11 +102,13 @@ class Constant(NamedTuple):
 
 
 class _Behind:
-    """The leaves behind the cuts of one place, by identity."""
+    """The leaves behind the cuts of one place, by identity, and how many backward calls came before the first of these
+    cuts."""
 
-    __slots__ = ("leaves", "walks")
+    __slots__ = ("calls_before", "leaves", "walks")
 
-    def __init__(self) -> None:
+    def __init__(self, calls_before: int) -> None:
+        self.calls_before = calls_before
         self.leaves: set[TensorId] = set()
         self.walks = 0
 
@@ -154,6 +163,11 @@ class Origins(Observer):
         """Identities of the leaves from which the values cut off at this place were computed, as far as known."""
         known = self._behind.get(cut.stack)
         return frozenset(known.leaves) if known is not None else frozenset()
+
+    def calls_before(self, cut: Cut) -> int:
+        """How many backward calls there had been when a path was cut at this place for the first time."""
+        known = self._behind.get(cut.stack)
+        return known.calls_before if known is not None else 0
 
     def behind(self, tensors: Sequence[Any]) -> tuple[Cut, ...]:
         """What cut the paths behind these tensors, as far as that was seen."""
@@ -214,6 +228,7 @@ class Origins(Observer):
             **dict.fromkeys(freezing, self._freeze),
             **dict.fromkeys(_SEVERAL, self._several),
             **dict.fromkeys(_COPYING, self._copied),
+            **dict.fromkeys((*VIEWING, Tensor.__getitem__), self._viewed),
             Tensor.__setitem__: self._put,
             set_grad_enabled: self._switch,
             torch.autograd.grad: self._differentiate,
@@ -233,9 +248,12 @@ class Origins(Observer):
         if self._marks_left == _MARKED - _FIRST:
             self._listeners.discard(self)
         self.session.wake()
-        used = [
-            (tensor, cuts) for tensor in call.inputs if not tensor.requires_grad and (cuts := self.of_value(tensor))
-        ]
+        used = []
+        for tensor in call.inputs:
+            if not tensor.requires_grad or (tensor.is_leaf and tensor._is_view()):
+                cuts = self.of_value(tensor)
+                if cuts:
+                    used.append((tensor, cuts))
         numbers = self._numbers(call)
         if not used and not numbers:
             return
@@ -307,6 +325,17 @@ class Origins(Observer):
         for out in ended if cuts else ():
             self._add(out, cuts)
 
+    def _viewed(self, call: TorchCall) -> None:
+        """A view that is made with gradients off is a leaf of its own."""
+        if torch.is_grad_enabled() or not isinstance(call.out, Tensor):
+            return
+        source = next(iter(tensors_in(call.args[:1])), None)
+        if source is None or source.is_leaf or not source.requires_grad or not call.out.is_leaf:
+            return
+        name = call.func.__name__.strip("_")
+        stack = self.session.frames.stack(call.frame)
+        self._add(call.out, (self._cut("indexing" if name == "getitem" else f"{name}()", "no_grad", [source], stack),))
+
     def _copied(self, call: TorchCall) -> None:
         """A new leaf of old values; others are plain results."""
         if not isinstance(call.out, Tensor):
@@ -356,7 +385,7 @@ class Origins(Observer):
         if known is None:
             if len(self._behind) >= _PLACES:
                 return
-            known = self._behind[stack] = _Behind()
+            known = self._behind[stack] = _Behind(self.session.backward_calls)
         sources = [_viewed(source) for source in sources]
         made = [source for source in sources if not source.is_leaf]
         known.leaves.update(self.session.ids.of(source) for source in sources if source.is_leaf)

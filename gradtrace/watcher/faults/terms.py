@@ -1,13 +1,11 @@
-"""Losses and their terms: which are never backpropagated, and which reach no parameter of the optimizers that step.
+"""Terms of losses that reach no parameter of the optimizers that step, though they were computed from some.
 
-Looked at in the first iterations, and in ever rarer ones later. A loss is a single number with a graph; that one is
-never backpropagated is known when its node is gone and no backward call has run through it.
+Looked at in the first iterations, and in ever rarer ones later.
 """
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -15,19 +13,16 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
-from gradtrace.model.events import Cut, DeadTerm, UnusedLoss
+from gradtrace.model.events import Cut, DeadTerm
 from gradtrace.model.site import Stack
-from gradtrace.source import questions
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import Constant, Origins
-from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import walk
-from gradtrace.watcher.parameters.leaves import grad_fn
-from gradtrace.watcher.parameters.unreached import Reach
 
 Tensor = torch.Tensor
 
@@ -42,7 +37,7 @@ _PATIENCE = 8
 _WAITING, _TERMS, _NODES = 256, 16, 4_000
 _NAMES = 6
 #: operations that a sum of terms is made of
-_LINEAR = frozenset(
+LINEAR = frozenset(
     f"{name}Backward{number}"
     for name in "Add Sub Rsub Mul Div Neg Sum Mean Stack Cat Unsqueeze".split()
     for number in range(2)
@@ -52,57 +47,6 @@ _REDUCING = ("Mean", "Sum")
 _KEY = "gradtrace: loss"
 #: cuts that no code uses to keep a term of a loss constant on purpose
 _UNMEANT = ("no_grad", "not differentiable", "copied")
-
-
-class _LossLifetime:
-    """Lives in the metadata of a loss's node, and as long as that."""
-
-    __slots__ = ("__weakref__", "loss")
-
-    def __init__(self, loss: _Loss) -> None:
-        self.loss = loss
-
-
-@dataclass(eq=False, slots=True)
-class _Loss:
-    """A single number with a graph."""
-
-    stack: Stack
-    #: it is a reduction or a loss function's result, and no sum of such ones
-    reduced: bool
-    #: the losses that it is a linear combination of
-    parts: list[_Loss]
-    call: int
-    ran: bool = False
-    #: some operation used it, or its value was read
-    used: bool = False
-    read: bool = False
-    #: where its value was read last
-    left: Stack = ()
-    #: the backward call at which it was alive, and was not run through
-    passed_by: Stack = ()
-    life: weakref.ref[_LossLifetime] | None = None
-
-    def is_covered(self, depth: int = 32) -> bool:
-        """Whether it was backpropagated, or all that it is a sum of was."""
-        if self.ran or not self.parts or not depth:
-            return self.ran
-        return all(part.is_covered(depth - 1) for part in self.parts)
-
-
-@dataclass(slots=True)
-class _LossPlace:
-    """What became of the losses made at one place."""
-
-    loss: _Loss
-    sightings: int = 0
-    #: one was backpropagated: the place is not judged
-    used: bool = False
-    kind: str = ""
-    #: leaves in optimizers that it was computed from
-    leaves: set[TensorId] = field(default_factory=set)
-    walks: int = 0
-    overwritten: Stack = ()
 
 
 @dataclass(slots=True)
@@ -127,13 +71,10 @@ class _Term:
 
 
 class Terms(Observer):
-    def __init__(self, session: Session, origins: Origins, reach: Reach) -> None:
+    def __init__(self, session: Session, origins: Origins) -> None:
         super().__init__(session)
         self._origins = origins
-        self._reach = reach
         self._looking = True
-        self._waiting: list[_Loss] = []
-        self._places: dict[Stack, _LossPlace] = {}
         self._terms: list[_Term] = []
         #: sightings of terms, by place and kind, and the user's names for what is behind them
         self._told: dict[tuple[Stack, str], int] = {}
@@ -141,143 +82,19 @@ class Terms(Observer):
         session.wake()
         origins.listen(self)
 
-    def functions(self) -> Mapping[Any, Handler]:
-        reading = (Tensor.item, Tensor.detach, Tensor.__format__, Tensor.__repr__, Tensor.__float__, Tensor.tolist)
-        more = (Tensor.cpu, Tensor.numpy, Tensor.data.__get__, Tensor.backward, torch.isnan, torch.isfinite)  # type: ignore[attr-defined]
-        return dict.fromkeys((*reading, *more), self._reads)
-
-    def woken(self) -> Handler:
-        return self._made
-
-    def made_plain(self) -> Handler:
-        return self._uses
-
-    def _uses(self, call: TorchCall) -> None:
-        for tensor in call.inputs if self._waiting else ():
-            loss = _loss_of(tensor)
-            if loss is not None:
-                loss.used = True
-
-    def _reads(self, call: TorchCall) -> None:
-        loss = _loss_of(call.args[0]) if self._waiting and call.args else None
-        if loss is not None:
-            loss.read = loss.used = True
-            loss.left = self.session.frames.stack(call.frame)
-
-    def _made(self, call: TorchCall) -> None:
-        """Notes each single number that may be a loss, and of which others it is made."""
-        if not self._looking:
-            return
-        self.session.wake()
-        inputs = call.inputs
-        parts = [loss for tensor in inputs if (loss := _loss_of(tensor)) is not None]
-        for part in parts:
-            part.used = True
-        out = call.out
-        if not isinstance(out, Tensor) or out.dim() or not out.is_floating_point() or out.grad_fn is None:
-            return
-        name = type(out.grad_fn).__name__
-        reduced = name.startswith(_REDUCING) or "Loss" in name or "CrossEntropy" in name or "KlDiv" in name
-        if not reduced and not (parts and name in _LINEAR):
-            return
-        stack = self.session.frames.stack(call.frame)
-        if stack and len(self._waiting) < _WAITING:
-            self._note(out, stack, reduced, parts)
-
-    def _note(self, out: Tensor, stack: Stack, reduced: bool, parts: list[_Loss]) -> None:
-        loss = _Loss(stack, reduced, [] if reduced else parts, self.session.backward_calls)
-        life = _LossLifetime(loss)
-        loss.life = weakref.ref(life)
-        node: Any = out.grad_fn
-        node.metadata[_KEY] = life
-        self._waiting.append(loss)
-        place = self._places.get(stack)
-        if place is None and len(self._places) < _PLACES:
-            place = self._places[stack] = _LossPlace(loss)
-        if place is not None and not place.leaves and self.session.has_optimizer and place.walks < _SIGHTINGS:
-            place.walks += 1
-            place.leaves = {self.session.ids.of(leaf) for leaf in walk.leaves_of([out]) if self.session.owned(leaf)}
-
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
-        if self._waiting:
-            for node in call.nodes:
-                life = node.metadata.get(_KEY)
-                if life is not None:
-                    life.loss.ran = True
-            if not call.whole:  # what lies deeper is not known to be left out
-                self._waiting.clear()
-            for loss in self._waiting if call.accumulates else ():
-                if not loss.ran and not loss.passed_by and loss.life is not None and loss.life() is not None:
-                    loss.passed_by = call.stack
-            self._settle()
         if self._looking and call.accumulates and call.whole and len(call.nodes) <= _NODES:
             self._look_at_terms(call, outputs)
 
-    # losses that are never backpropagated
-
-    def _settle(self) -> None:
-        """Judges the losses that are gone, and gives up those that live on."""
-        waiting, self._waiting = self._waiting, []
-        for loss in waiting:
-            alive = loss.life is not None and loss.life() is not None
-            if alive and not loss.ran and self.session.backward_calls - loss.call < _PATIENCE:
-                self._waiting.append(loss)
-            elif loss.ran or alive:
-                self._acquit(loss)
-            else:
-                self._count(loss, waiting)
-
-    def _acquit(self, loss: _Loss) -> None:
-        place = self._places.get(loss.stack)
-        if place is not None:
-            place.used, place.sightings, place.kind = True, 0, ""
-            place.overwritten = ()
-
-    def _count(self, loss: _Loss, others: Iterable[_Loss]) -> None:
-        place = self._places.get(loss.stack)
-        if place is None or loss.is_covered():
-            return
-        place.loss = loss
-        place.sightings += 1
-        if not loss.used:
-            later = next((other for other in others if _replaces(other, loss)), None)
-            place.overwritten = place.overwritten or (later.stack if later is not None else ())
-        kind = "overwritten" if place.overwritten and not loss.used else ""
-        if not kind and loss.parts and any(part.ran for part in loss.parts) and _is_before(loss.stack, loss.passed_by):
-            kind = "sum"
-        if not kind and loss.reduced and _is_before(loss.stack, loss.passed_by):
-            kind = "idle"
-        place.kind = kind
-
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         self._note_step(optimizer)
-        steps = self.session.steps
-        looking = steps < _FIRST or steps in _LATER
+        looking = is_looked_at(self.session.steps)
         if looking != self._looking:
             self._looking = looking
             self._origins.listen(self, looking)
-            if looking:
-                self.session.wake()
 
     def at_end(self) -> None:
         self._finish_terms(lambda term: True)
-        self._settle()
-        for place in self._places.values():
-            # what was used once may wait for its phase; to assign it over is no phase
-            judged = place.kind == "overwritten" or (place.kind and not place.used)
-            if judged and place.sightings >= _SIGHTINGS and place.leaves:
-                self._tell(place)
-
-    def _tell(self, place: _LossPlace) -> None:
-        loss = place.loss
-        idle = self._reach.names_of_idle(place.leaves) if place.kind == "idle" else ()
-        if place.kind == "idle" and (not idle or self._reach.has_entered(loss.left)):
-            return  # the cut is what to report
-        missing = next((part.stack for part in loss.parts if not part.is_covered()), ())
-        where = place.overwritten if place.kind == "overwritten" else missing
-        self.session.emit(UnusedLoss(place.kind, loss.stack, loss.passed_by, where, idle, loss.read, place.sightings))
-
-    # terms that reach no parameter of the optimizers that step
 
     def _look_at_terms(self, call: BackwardCall, outputs: Sequence[Any]) -> None:
         constants = self._origins.constants(call.nodes)
@@ -388,6 +205,11 @@ class Terms(Observer):
             )
 
 
+def is_looked_at(steps: int) -> bool:
+    """Whether the iteration after so many steps is one whose losses are looked at."""
+    return steps < _FIRST or steps in _LATER
+
+
 def _enters_foreign(term: _Term, mine: set[TensorId]) -> bool:
     """Whether a detached value goes straight into a network that no step updates with these gradients: the discriminator of
     a generator's loss. Within the own network a detach is a choice."""
@@ -418,31 +240,6 @@ def _own_leaves(node: Any) -> list[Tensor]:
     return found
 
 
-def _loss_of(tensor: Any) -> _Loss | None:
-    """The loss that this tensor is, if it was noted as one."""
-    if not isinstance(tensor, Tensor) or tensor.dim() or not tensor.requires_grad:
-        return None
-    node = grad_fn(tensor)
-    life = node.metadata.get(_KEY) if node is not None else None
-    return life.loss if life is not None else None
-
-
-def _replaces(later: _Loss, loss: _Loss) -> bool:
-    """Whether it was assigned to the variable that held the other one, by a later line of the same function."""
-    new, old = later.stack[0], loss.stack[0]
-    if not later.ran or (new.path, new.function) != (old.path, old.function) or new.line <= old.line:
-        return False
-    return later.stack[1:] == loss.stack[1:] and bool(set(questions.assigned(new)) & set(questions.assigned(old)))
-
-
-def _is_before(made: Stack, backward: Stack) -> bool:
-    """Whether a line is above that of a backward call, where both were reached from one function."""
-    for mine, theirs in zip(reversed(made), reversed(backward), strict=False):
-        if mine != theirs:
-            return (mine.path, mine.function) == (theirs.path, theirs.function) and mine.line < theirs.line
-    return False
-
-
 def _is_number(cut: Cut) -> bool:
     return cut.op not in ("detach()", ".data")
 
@@ -458,7 +255,7 @@ def _terms(roots: Sequence[Any], nodes: set[Any]) -> tuple[list[Any], list[Any]]
         if node in seen or node not in nodes:
             continue
         seen.add(node)
-        if type(node).__name__ in _LINEAR and _is_scalar(node):
+        if type(node).__name__ in LINEAR and _is_scalar(node):
             sums.append(node)
             waiting += [child for child, _ in node.next_functions if child is not None]
         else:

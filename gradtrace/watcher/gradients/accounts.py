@@ -40,7 +40,9 @@ _NAMES = 4
 _STUDIED, _COLLECTED = 2, 5
 _HOOKS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
 #: in the error of a GradScaler
-_NO_CHECKS = "No inf checks were recorded"
+#: what a GradScaler fails with where there was no gradient, or no backward call of a scaled loss
+NO_CHECKS = "No inf checks were recorded"
+NO_SCALE = "_scale is None"
 _NO_OWNER: Group = frozenset()
 
 
@@ -207,7 +209,7 @@ class Accounts(Observer):
 
     def crashed(self, error: BaseException, stack: Stack) -> None:
         """A GradScaler that finds no gradients fails, so that no step is seen."""
-        if _NO_CHECKS not in str(error):
+        if NO_CHECKS not in str(error):
             return
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         for key in self._accounts:

@@ -22,7 +22,7 @@ from gradtrace.watcher.code.holders import Holders, look
 from gradtrace.watcher.compat import function_of, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
-from gradtrace.watcher.core.lineage import Constant, Origins
+from gradtrace.watcher.core.lineage import VIEWING, Constant, Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -47,13 +47,6 @@ _GRAPHS = 256
 _ENTERED = 1_024
 #: calls that take in parameters and give several tensors
 _SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
-#: make no node under no_grad, and give what requires grad all the same
-_VIEWING = tuple(
-    getattr(home, name)
-    for home in (torch, Tensor)
-    for name in "expand expand_as flatten narrow permute reshape select squeeze t transpose unsqueeze view".split()
-    if hasattr(home, name)
-)
 #: what takes a value out as it is
 _TAKEN_OUT = (Tensor.detach, Tensor.data.__get__)  # type: ignore[attr-defined]
 #: cuts by which a value leaves torch: as often for a log as for a loss
@@ -140,7 +133,7 @@ class Reach(Observer):
         return {
             **dict.fromkeys(_SEVERAL, self._several),
             Tensor.copy_: self._written,
-            **dict.fromkeys((*_VIEWING, Tensor.__getitem__), self._viewed),
+            **dict.fromkeys((*VIEWING, Tensor.__getitem__), self._viewed),
             **dict.fromkeys(_NUMBERS, self._leaves_torch),
         }
 

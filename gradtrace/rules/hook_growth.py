@@ -51,7 +51,7 @@ class HookGrowth(Rule):
 
 def _registering(event: HooksGrew) -> Stack:
     for path in event.files:
-        line = questions.call_of(path, event.kind)
+        line = questions.call_of(path, event.kind, event.holder)
         if line:
             return (Site(path, line, ""),)
     return ()

@@ -176,10 +176,16 @@ def changes(path: str, expression: ast.expr) -> bool:
 
 
 @texts.cached(4096)
-def call_of(path: str, method: str) -> int | None:
-    """The first line on which a method of this name is called."""
-    calls = (node for node in all_nodes(path) if isinstance(node, ast.Call))
-    return min((node.lineno for node in calls if called(node) == method), default=None)
+def call_of(path: str, method: str, holder: str) -> int | None:
+    """The first line on which a method of this name is called: on what the code calls `holder`, if there is one such."""
+    calls = [node for node in all_nodes(path) if isinstance(node, ast.Call) and called(node) == method]
+    last = holder.rpartition(".")[2]
+    on_it = [node for node in calls if _receiver(node).rpartition(".")[2] == last]
+    return min((node.lineno for node in on_it or calls), default=None)
+
+
+def _receiver(node: ast.Call) -> str:
+    return ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
 
 
 @texts.cached(4096)

@@ -32,7 +32,9 @@ _STEPS, _LOOKS = 6, 8
 _PASSES = 4
 #: iterations that are as long as the one in which something grew, and how long that is
 _REPEATS, _AS_LONG = 2, 0.8
-#: the first so many steps are all looked at
+#: lines of steps that are told apart
+_LINES = 64
+#: the first so many steps of a line are all looked at
 _EARLY = 12
 #: looks in a row beyond these, where something begins to grow later
 _DENSE = 48
@@ -76,16 +78,34 @@ class _GrowthStretch:
 class History:
     """How a holder grew, look by look: numbers only."""
 
-    __slots__ = ("nodes", "reported", "rises")
+    __slots__ = ("nodes", "rises")
 
     def __init__(self) -> None:
         self.nodes = 0
         self.rises = 0
-        self.reported = False
 
     def add(self, nodes: int) -> None:
         self.rises = self.rises + 1 if nodes > self.nodes else 0
         self.nodes = nodes
+
+
+@dataclass(slots=True)
+class _StepLooks:
+    """When the steps of one line are looked at: the first ones, ever rarer ones, and all while something grows."""
+
+    steps: int = 0
+    next: int = 1
+    dense: int = _DENSE
+
+    def is_due(self) -> bool:
+        self.steps += 1
+        return self.steps >= self.next
+
+    def looked(self, rising: bool) -> None:
+        # what begins to grow late is then looked at at each step, for a while
+        follow = rising and self.dense > 0
+        self.dense -= follow and self.steps >= _EARLY
+        self.next = self.steps + 1 if self.steps < _EARLY or follow else self.steps * 5 // 4
 
 
 class GrowthWatcher(Observer):
@@ -93,7 +113,9 @@ class GrowthWatcher(Observer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._at_steps: dict[str, History] = {}
+        #: by holder and line of the step: of several optimizers each is compared with itself
+        self._at_steps: dict[tuple[str, Stack], History] = {}
+        self._reported: set[str] = set()
         self._between: dict[str, History] = {}
         self._pending: dict[str, Growth] = {}
         #: of each pending one: the numbers of the nodes held, and when it grew
@@ -105,10 +127,9 @@ class GrowthWatcher(Observer):
         #: iteration that is long, and no iteration is longer than the one before
         self._stretches: dict[str, _GrowthStretch] = {}
         self._local: set[str] = set()
-        self._hooks: dict[tuple[str, str], History] = {}
+        self._hooks: dict[tuple[str, str, Stack], History] = {}
         self._hooks_rise = False
-        self._dense = _DENSE
-        self._next_step = 1
+        self._looks: dict[Stack, _StepLooks] = {}
         self._next_node = session.beyond(_NODES_APART)
         session.wake(self._next_node)
         self._last_step_number = 0
@@ -169,6 +190,10 @@ class GrowthWatcher(Observer):
         self._pending.pop(holder, None)
         self._stretches.pop(holder, None)
 
+    def _begin_again(self, holder: str) -> None:
+        self._reported.discard(holder)
+        self._at_steps = {key: history for key, history in self._at_steps.items() if key[0] != holder}
+
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         # a forward pass as long as those before it is nothing new
         self._next_node = self.session.beyond(_NODES_APART)
@@ -181,37 +206,36 @@ class GrowthWatcher(Observer):
             for holder in list(self._pending):
                 if holder in self._doubtful or not self._numbers[holder].isdisjoint(run_through):
                     self._forget(holder)
-                    self._at_steps.pop(holder, None)
+                    self._begin_again(holder)
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
-        step, start = self.session.steps, self._last_step_number
-        self._last_step_number = self.session.sequence()
-        if step < self._next_step:
+        start, self._last_step_number = self._last_step_number, self.session.sequence()
+        looks = self._looks.get(stack)
+        if looks is None:
+            looks = self._looks[stack if len(self._looks) < _LINES else ()] = _StepLooks()
+        if not looks.is_due():
             return
         frame = self.session.running_frame()
         rising = False
-        for holder, look in self._look(frame, start).items():
-            rising |= self._at_step(holder, look, frame)
-        # what begins to grow late is then looked at at each step, for a while
-        follow = (rising or self._hooks_rise) and self._dense > 0
-        self._dense -= follow and step >= _EARLY
-        self._next_step = step + 1 if step < _EARLY or follow else step * 5 // 4
+        for holder, look in self._look(frame, start, stack).items():
+            rising |= self._at_step(holder, look, frame, stack)
+        looks.looked(rising or self._hooks_rise)
 
-    def _at_step(self, holder: str, look: _Look, frame: FrameType) -> bool:
-        """Whether it holds more than at the last look, and is not known to grow yet."""
-        history = self._at_steps.setdefault(holder, History())
-        if history.reported:
+    def _at_step(self, holder: str, look: _Look, frame: FrameType, step: Stack) -> bool:
+        """Whether it holds more than at the last look at this step, and is not known to grow yet."""
+        if holder in self._reported:
             return False
+        history = self._at_steps.setdefault((holder, step), History())
         before = history.nodes
         history.add(len(look.nodes))
         if history.rises >= _STEPS:
-            history.reported = True
+            self._reported.add(holder)
             growth = self._growth(holder, look, frame, len(look.nodes) - before)
             if any(walk.mark_of(node) for node in look.nodes):
                 self.session.emit(growth)
             else:  # none was run through so far: it may wait for the end of an episode
                 self._wait(holder, look, growth)
-        return 0 < history.rises < _STEPS and not history.reported
+        return 0 < history.rises < _STEPS
 
     def _wait(self, holder: str, look: _Look, growth: Growth) -> None:
         self._pending[holder] = growth
@@ -219,14 +243,14 @@ class GrowthWatcher(Observer):
         self._phases[holder] = self.session.phase
         self._doubtful.discard(holder)
 
-    def _look(self, frame: FrameType, start: int) -> dict[str, _Look]:
-        """What each holder has of nodes made before number `start`."""
+    def _look(self, frame: FrameType, start: int, step: Stack = ()) -> dict[str, _Look]:
+        """What each holder has of nodes made before number `start`; at a step the hooks of modules as well."""
         found: dict[str, _Look] = {}
         seen: set[int] = set()
         self._hooks_rise = False
         for name, value in names.everything(frame, self.session.frames, _DEPTH):
             if isinstance(value, torch.nn.Module):
-                self._hooks_of(name, value, frame)
+                self._hooks_of(name, value, frame, step)
             elif id(value) not in seen:
                 seen.add(id(value))
                 node = _node(value)
@@ -234,16 +258,16 @@ class GrowthWatcher(Observer):
                     found.setdefault(re.sub(r"\[\d+\]", "[]", name), _Look()).add(node, start)
         return {holder: look for holder, look in found.items() if look.nodes}
 
-    def _hooks_of(self, name: str, module: torch.nn.Module, frame: FrameType) -> None:
+    def _hooks_of(self, name: str, module: torch.nn.Module, frame: FrameType, step: Stack) -> None:
         for kind in _HOOKS:
             count = len(vars(module).get(kind) or ())
-            if not count:
+            if not count or f"{name}.{kind}" in self._reported:
                 continue
-            history = self._hooks.setdefault((name, kind), History())
+            history = self._hooks.setdefault((name, kind, step), History())
             history.add(count)
             self._hooks_rise |= 0 < history.rises < _STEPS
-            if history.rises >= _STEPS and not history.reported:
-                history.reported = True
+            if history.rises >= _STEPS:
+                self._reported.add(f"{name}.{kind}")
                 registering = kind.strip("_").removesuffix("s").replace("backward", "full_backward")
                 self.session.emit(HooksGrew(name, f"register_{registering}", count, (), self._files(frame)))
 

@@ -39,7 +39,6 @@ _NAMES = 4
 #: calls of one line whose graph is looked at for links, and calls after which a gradient counts as collected for ever
 _STUDIED, _COLLECTED = 2, 5
 _HOOKS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
-#: in the error of a GradScaler
 #: what a GradScaler fails with where there was no gradient, or no backward call of a scaled loss
 NO_CHECKS = "No inf checks were recorded"
 NO_SCALE = "_scale is None"

@@ -459,6 +459,8 @@ class UnusedLoss:
     #: its value was read: printed, for one
     read: bool
     times: int
+    #: there was no step: a GradScaler raised this error because it found no gradients
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

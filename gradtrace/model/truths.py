@@ -105,6 +105,26 @@ class LeftInEvaluation:
     layer: Stack
     #: where training mode was switched on last; empty where it never was
     back: Stack = ()
+    #: places from which this line was reached
+    callers: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedInEvaluation:
+    """No dropout and no batch norm ever trained in training mode: a model that holds such layers was switched to evaluation
+    mode before its first backward call."""
+
+    switched: Stack
+    backward: Stack
+    layer: Stack
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedInTraining:
+    """A layer that trains ran several times in a row without gradients, in training mode as before, and numbers were read
+    from the results."""
+
+    layer: Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +224,8 @@ RunFact: TypeAlias = (
     | NeverStepped
     | NoEffect
     | LeftInEvaluation
+    | TrainedInEvaluation
+    | EvaluatedInTraining
     | DropoutInEvaluation
     | Schedule
     | WrongBackward

@@ -40,9 +40,9 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.model.truths import DropoutInEvaluation, LeftInEvaluation
+from gradtrace.model.truths import DropoutInEvaluation, EvaluatedInTraining, LeftInEvaluation, TrainedInEvaluation
 from gradtrace.rules.base import Rule
-from gradtrace.source import syntax
+from gradtrace.source import questions, syntax
 
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 #: of their argument `training`
@@ -52,12 +52,16 @@ _POSITION = 2
 class WrongMode(Rule):
     id = "wrong-mode"
     level = Level.WARNING
-    events = (LeftInEvaluation, DropoutInEvaluation)
+    events = (LeftInEvaluation, TrainedInEvaluation, EvaluatedInTraining, DropoutInEvaluation)
     needs = Needs(steps=2)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, LeftInEvaluation):
             return self._left(event)
+        if isinstance(event, TrainedInEvaluation):
+            return self._from_start(event)
+        if isinstance(event, EvaluatedInTraining):
+            return self._in_training(event)
         if isinstance(event, DropoutInEvaluation) and not _names_mode(event.stack):
             return self.finding(
                 event.stack,
@@ -67,10 +71,31 @@ class WrongMode(Rule):
             )
         return []
 
-    def _left(self, event: LeftInEvaluation) -> list[Finding]:
-        place = _in_loop(event.switched, event.backward)
+    def _from_start(self, event: TrainedInEvaluation) -> list[Finding]:
         return self.finding(
-            place,
+            event.switched,
+            "the whole run trains in evaluation mode: dropout is off, and batch norm uses its running statistics",
+            "call train() on the model before the training loop",
+            (
+                (event.backward, "this backward call trains in evaluation mode"),
+                (event.layer, "this layer runs in evaluation mode"),
+            ),
+            Level.NOTE,
+        )
+
+    def _in_training(self, event: EvaluatedInTraining) -> list[Finding]:
+        return self.finding(
+            _with_gradients_off(event.layer),
+            "this evaluation runs in training mode: dropout drops values at random, and batch norm uses the statistics of "
+            "each batch and updates its own",
+            "call eval() on the model before the evaluation, and train() after it",
+            ((event.layer, "this layer runs in training mode"), (event.layer[-1:], "called from here")),
+            Level.NOTE,
+        )
+
+    def _left(self, event: LeftInEvaluation) -> list[Finding]:
+        return self.finding(
+            _place(event),
             "after this evaluation the training steps run in evaluation mode: dropout is off, and batch norm uses its "
             "running statistics",
             "call train() on the model again before the next training step",
@@ -83,13 +108,22 @@ class WrongMode(Rule):
         )
 
 
-def _in_loop(switched: Stack, backward: Stack) -> Stack:
-    """The frames of the switch from the function on outwards that trains as well: it calls the evaluation."""
-    training = {(site.path, site.function) for site in backward}
-    for depth, site in enumerate(switched):
-        if (site.path, site.function) in training:
-            return switched[depth:]
-    return switched
+def _place(event: LeftInEvaluation) -> Stack:
+    """The line that switches evaluation mode on; the call of the evaluation where this is in the function that calls
+    backward, or where that line is reached from several calls."""
+    near = {(site.path, site.function) for site in event.backward[: None if event.callers > 1 else 1]}
+    for depth, site in enumerate(event.switched):
+        if (site.path, site.function) in near:
+            return event.switched[depth:]
+    return event.switched
+
+
+def _with_gradients_off(layer: Stack) -> Stack:
+    """The frames from the line that runs the model, where gradients are off."""
+    for depth, site in enumerate(layer):
+        if questions.gradients_off(site.path, site.line) is not None:
+            return layer[depth:]
+    return layer
 
 
 def _names_mode(stack: Stack) -> bool:

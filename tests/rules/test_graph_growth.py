@@ -391,6 +391,37 @@ for i in range(160):
     opt.step()
 """,
 }
+LATE["hooks of one of two networks"] = """
+other = nn.Linear(3, 3)
+theirs = torch.optim.SGD(other.parameters(), 0.1)
+def step():
+    opt.zero_grad()
+    model(torch.randn(8, 3)).pow(2).mean().backward()
+    opt.step()
+for i in range(40):
+    step()
+    if i % 3 == 0:
+        other.register_forward_hook(lambda *_: None)  # <- hook-growth
+    theirs.zero_grad()
+    other(torch.randn(8, 3)).pow(2).mean().backward()
+    theirs.step()
+"""
+LATE["a graph kept beside a second network"] = """
+other = nn.Linear(3, 3)
+theirs = torch.optim.SGD(other.parameters(), 0.1)
+kept = []
+def step():
+    opt.zero_grad()
+    model(torch.randn(8, 3)).pow(2).mean().backward()
+    opt.step()
+for i in range(40):
+    step()
+    loss = other(torch.randn(8, 3)).pow(2).mean()
+    theirs.zero_grad()
+    loss.backward()
+    theirs.step()
+    kept.append(loss)  # <- graph-growth
+"""
 ITERATIONS = {
     "a state for each episode, beside a target that nothing backpropagates": """
 import copy

@@ -727,6 +727,134 @@ GOOD = {
     """,
 }
 
+#: a model of two parts, and its training
+PARTS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = mlp(4, 4), nn.Linear(4, 1)
+        self.calls = 0
+    def features(self, x):
+        return self.body(x)
+    def forward(self, x):
+        self.calls += 1
+        return self.head(self.features(x))
+"""
+TRAIN = """
+net = Net()
+opt = torch.optim.Adam(net.parameters(), 1e-2)
+for step in range(24):
+    loss = net(torch.randn(8, 4)).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+LATE = {
+    "detached after the eleventh call": PARTS.replace(
+        "return self.body(x)",
+        "h = self.body(x)\n        return h.detach() if self.calls > 10 else h  # <- unreached-parameter",
+    )
+    + TRAIN,
+    "numbers from a helper": PARTS.replace(
+        "return self.body(x)", "return as_numbers(self.body(x)) if self.calls > 12 else self.body(x)"
+    ).replace(
+        "class Net",
+        "def as_numbers(h):\n    return torch.tensor(h.tolist())  # <- unreached-parameter\n\nclass Net",
+    )
+    + TRAIN,
+    "a view made under inference_mode": PARTS.replace(
+        "return self.body(x)",
+        "h = self.body(x)\n"
+        "        if self.calls > 9:\n"
+        "            with torch.inference_mode():  # <- unreached-parameter\n"
+        "                h = torch.flatten(h.view(-1, 2, 2), 1)\n"
+        "        return h",
+    )
+    + TRAIN,
+    "one of two losses": """
+        shared, a, b = mlp(4, 4), nn.Linear(4, 1), nn.Linear(4, 1)
+        opt = torch.optim.SGD([*shared.parameters(), *a.parameters()], 0.1)
+        other = torch.optim.SGD(b.parameters(), 0.1)
+        for step in range(30):
+            x = torch.randn(8, 4)
+            h = shared(x)
+            if step >= 15:
+                h = h.data  # <- unreached-parameter
+            opt.zero_grad()
+            a(h).square().mean().backward()
+            opt.step()
+            other.zero_grad()
+            b(shared(x).detach()).square().mean().backward()
+            other.step()
+    """,
+}
+
+STAGED = {
+    "frozen by requires_grad": PARTS
+    + TRAIN.replace(
+        "    loss = net",
+        "    if step == 12:\n        net.body.requires_grad_(False)\n        net.body.zero_grad()\n    loss = net",
+    ),
+    "an auxiliary loss that ends": """
+        net, aux = mlp(4, 4), nn.Linear(4, 2)
+        opt = torch.optim.Adam([*net.parameters(), *aux.parameters()])
+        for step in range(24):
+            h = net(torch.randn(8, 4))
+            loss = h.square().mean()
+            if step < 10:
+                loss = loss + 0.1 * aux(h.detach()).square().mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """,
+    "a cut that comes and goes": PARTS.replace(
+        "return self.body(x)", "h = self.body(x)\n        return h.detach() if self.calls % 4 == 3 else h"
+    )
+    + TRAIN,
+    "a second stage with an optimizer of its own": PARTS
+    + TRAIN
+    + """
+opt = torch.optim.Adam(net.head.parameters(), 1e-2)
+def fit(features):
+    for step in range(12):
+        loss = net.head(features(torch.randn(8, 4))).square().mean()
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+fit(lambda x: net.body(x).detach())
+""",
+    "a discriminator that starts later": """
+        g, d = mlp(4, 4), mlp(4, 1)
+        og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+        for step in range(24):
+            fake = g(torch.randn(8, 4))
+            loss = fake.square().mean()
+            if step > 8:
+                loss = loss - d(fake).mean()
+            og.zero_grad()
+            loss.backward()
+            og.step()
+            if step > 8:
+                od.zero_grad()
+                d(fake.detach()).mean().backward()
+                od.step()
+    """,
+}
+
+
+@pytest.mark.parametrize("script", LATE.values(), ids=LATE.keys())
+def test_a_late_cut_is_found(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert checked.by("unreached-parameter") == checked.marked, checked.text
+    assert {one["rule"] for one in checked.alarms} == {"unreached-parameter"}, checked.text
+
+
+@pytest.mark.parametrize("script", STAGED.values(), ids=STAGED.keys())
+def test_stages_are_silent(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert not checked.alarms, checked.text
+
 
 @pytest.mark.parametrize("script", BAD.values(), ids=BAD.keys())
 def test_found(check: Callable[[str], Any], script: str) -> None:

@@ -87,6 +87,15 @@ BAD = {
 }
 
 GOOD = {
+    "schedules that are tried out": """
+        net = mlp()
+        opt = torch.optim.Adam(net.parameters())
+        schedule = torch.optim.lr_scheduler.StepLR(opt, 2)
+        print(net(torch.randn(2, 4)).mean().item())
+        for step in range(8):
+            opt.step()
+            schedule.step()
+    """,
     "a metric with a graph": """
         net = mlp()
         opt = torch.optim.SGD(net.parameters(), 0.1)
@@ -221,6 +230,77 @@ GOOD = {
             print(loss.item(), error.item())
     """,
 }
+
+#: backward() is missing: the step finds nothing
+STARVED = {
+    "a plain loop": """
+        net = mlp()
+        opt = torch.optim.Adam(net.parameters())
+        for step in range(6):
+            x = torch.randn(8, 4)
+            loss = F.mse_loss(net(x), x[:, :1])  # <- unused-loss
+            opt.zero_grad()
+            opt.step()
+            print(loss.item())
+    """,
+    "a loss class, after another model was trained": """
+        class Criterion(nn.Module):
+            def forward(self, out, y):
+                return (out - y).square().mean()
+        net, teacher, criterion = mlp(), mlp(), Criterion()
+        def fit(model, opt, backward):
+            for step in range(30):
+                x = torch.randn(8, 4)
+                loss = criterion(model(x), x[:, :1])  # <- unused-loss
+                opt.zero_grad()
+                if backward:
+                    loss.backward()
+                opt.step()
+        fit(teacher, torch.optim.SGD(teacher.parameters(), 0.1), True)
+        student = mlp()
+        def distill(opt):
+            for step in range(10):
+                x = torch.randn(8, 4)
+                with torch.no_grad():
+                    y = teacher(x)
+                loss = criterion(student(x), y)  # <- unused-loss
+                opt.step()
+                opt.zero_grad()
+        distill(torch.optim.SGD(student.parameters(), 0.1))
+    """.replace("loss = criterion(model(x), x[:, :1])  # <- unused-loss", "loss = criterion(model(x), x[:, :1])"),
+    "one of two networks": """
+        g, d = mlp(4, 4), mlp(4, 1)
+        og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+        for step in range(8):
+            fake = g(torch.randn(8, 4))
+            og.zero_grad()
+            (-d(fake).mean()).backward()
+            og.step()
+            od.zero_grad()
+            d_loss = F.softplus(d(fake.detach())).mean() + F.softplus(-d(torch.randn(8, 4))).mean()  # <- unused-loss
+            od.step()
+            print(d_loss.item())
+    """,
+    "a scaler, which fails": """
+        net = mlp()
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        scaler = torch.amp.GradScaler("cpu")
+        for step in range(6):
+            x = torch.randn(8, 4)
+            loss = F.mse_loss(net(x), x[:, :1])  # <- unused-loss
+            opt.zero_grad()
+            scaler.scale(loss)
+            scaler.step(opt)
+            scaler.update()
+    """,
+}
+
+
+@pytest.mark.parametrize("script", STARVED.values(), ids=STARVED.keys())
+def test_a_missing_backward_call_is_found(check: Callable[[str], Any], script: str) -> None:
+    checked = check(SETTING + dedent(script))
+    assert checked.by("unused-loss") == checked.marked, checked.text
+    assert checked.explained or checked.exception is None, checked.text
 
 
 @pytest.mark.parametrize("script", BAD.values(), ids=BAD.keys())

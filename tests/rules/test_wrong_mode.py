@@ -30,21 +30,21 @@ def evaluate(net):
 """
 
 BAD = {
-    "the first epoch alone trains": NET
+    "the first epoch alone trains": NET.replace("net.eval()", "net.eval()  # <- wrong-mode")
     + """
 for epoch in range(3):
     for _ in range(4):
         step(net, opt, torch.randn(8, 4))
-    print(evaluate(net))  # <- wrong-mode
+    print(evaluate(net))
 """,
-    "an evaluation every few steps": NET
+    "an evaluation every few steps": NET.replace("net.eval()", "net.eval()  # <- wrong-mode")
     + """
 for epoch in range(2):
     net.train()
     for i in range(9):
         step(net, opt, torch.randn(8, 4))
         if i % 4 == 3:
-            loss = evaluate(net)  # <- wrong-mode
+            loss = evaluate(net)
 """,
     "a trainer class": NET
     + """
@@ -57,7 +57,7 @@ class Trainer:
             step(self.net, self.opt, torch.randn(8, 4))
 
     def validate(self):
-        self.net.eval()
+        self.net.eval()  # <- wrong-mode
         with torch.inference_mode():
             self.net(torch.randn(4, 4))
 
@@ -65,7 +65,7 @@ class Trainer:
         self.net.train()
         for epoch in range(3):
             self.train_epoch()
-            self.validate()  # <- wrong-mode
+            self.validate()
 
 Trainer(net, opt).fit()
 """,
@@ -145,13 +145,6 @@ for epoch in range(3):
         opt.step()
     evaluate(net)
 """,
-    "a whole run in evaluation mode": NET
-    + """
-net.eval()
-for _ in range(6):
-    step(net, opt, torch.randn(8, 4))
-    evaluate(net)
-""",
     "Monte Carlo dropout": NET
     + """
 for _ in range(4):
@@ -219,6 +212,79 @@ for epoch in range(3):
     evaluate(net)
 """,
 }
+
+#: what may be meant: no more than notes
+NOTED = {
+    "a whole run in evaluation mode": NET
+    + """
+net.eval()  # <- wrong-mode
+for _ in range(6):
+    step(net, opt, torch.randn(8, 4))
+""",
+    "evaluation mode from the start": NET
+    + """
+for epoch in range(3):
+    net.eval()  # <- wrong-mode
+    for _ in range(4):
+        step(net, opt, torch.randn(8, 4))
+""",
+    "an evaluation in training mode": NET
+    + """
+def score(net):
+    total = 0.0
+    with torch.no_grad():
+        for _ in range(4):
+            total += net(torch.randn(4, 4)).mean().item()  # <- wrong-mode
+    return total
+for epoch in range(3):
+    for _ in range(4):
+        step(net, opt, torch.randn(8, 4))
+    print(score(net))
+""",
+}
+UNNOTED = {
+    "batch norm alone is frozen": NET
+    + """
+for layer in net.modules():
+    if isinstance(layer, (nn.BatchNorm1d, nn.Dropout)):
+        layer.eval()
+for _ in range(8):
+    step(net, opt, torch.randn(8, 4))
+""",
+    "Monte Carlo dropout": NET
+    + """
+for epoch in range(3):
+    for _ in range(4):
+        step(net, opt, torch.randn(8, 4))
+    net.train()
+    with torch.no_grad():
+        x = torch.randn(4, 4)
+        print(torch.stack([net(x) for _ in range(6)]).var(0).mean().item())
+""",
+    "labels of the model itself, in each iteration": NET
+    + """
+for _ in range(8):
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        labels = net(x)
+        print(labels.mean().item())
+    opt.zero_grad()
+    F.mse_loss(net(x + 0.1), labels).backward()
+    opt.step()
+""",
+}
+
+
+@pytest.mark.parametrize("name", NOTED)
+def test_a_mode_for_the_whole_run_is_noted(check: Callable[[str], Any], name: str) -> None:
+    checked = check(NOTED[name])
+    assert checked.by("wrong-mode") == checked.marked, checked.text
+    assert not checked.alarms, checked.text
+
+
+@pytest.mark.parametrize("name", UNNOTED)
+def test_modes_that_are_chosen_are_silent(check: Callable[[str], Any], name: str) -> None:
+    assert not check(UNNOTED[name]).by("wrong-mode"), check(UNNOTED[name]).text
 
 
 @pytest.mark.parametrize("name", BAD)

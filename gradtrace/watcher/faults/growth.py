@@ -84,8 +84,10 @@ class History:
         self.nodes = 0
         self.rises = 0
 
-    def add(self, nodes: int) -> None:
-        self.rises = self.rises + 1 if nodes > self.nodes else 0
+    def add(self, nodes: int, pausing: bool = False) -> None:
+        """One more look; `pausing` if what does not change between two looks may still be growing."""
+        if nodes != self.nodes or not pausing:
+            self.rises = self.rises + 1 if nodes > self.nodes else 0
         self.nodes = nodes
 
 
@@ -264,7 +266,7 @@ class GrowthWatcher(Observer):
             if not count or f"{name}.{kind}" in self._reported:
                 continue
             history = self._hooks.setdefault((name, kind, step), History())
-            history.add(count)
+            history.add(count, pausing=True)
             self._hooks_rise |= 0 < history.rises < _STEPS
             if history.rises >= _STEPS:
                 self._reported.add(f"{name}.{kind}")

@@ -241,8 +241,11 @@ class IdleLosses(Observer):
         held = {self.session.ids.known(parameter) for parameter in parameters(optimizer)}
         for loss in reversed(self._waiting):
             place = self._places.get(loss.stack)
-            if place is not None and not loss.is_covered() and not place.leaves.isdisjoint(held):
-                return loss
+            if place is None or loss.is_covered() or place.leaves.isdisjoint(held):
+                continue
+            while len(loss.parts) == 1:  # scaled, or divided
+                loss = loss.parts[0]
+            return loss if loss.stack in self._places else None
         return None
 
     def crashed(self, error: BaseException, stack: Stack) -> None:
@@ -252,7 +255,8 @@ class IdleLosses(Observer):
         for optimizer in self.session.optimizers():
             loss = self._missed_by(optimizer)
             if loss is not None and self.session.ids.known(optimizer) not in self._fed:
-                self.session.emit(UnusedLoss("starved", loss.stack, (), stack, (), loss.read, 1))
+                text = f"{type(error).__name__}: {error}".splitlines()[0]
+                self.session.emit(UnusedLoss("starved", loss.stack, (), stack, (), loss.read, 1, text))
                 return
 
     def at_end(self) -> None:

@@ -22,6 +22,7 @@ from gradtrace.watcher.core.departures import Departure, Departures
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import walk
 
 Tensor = torch.Tensor
@@ -102,13 +103,14 @@ class Constant(NamedTuple):
 
 
 class _Behind:
-    """The leaves behind the cuts of one place, by identity, and how many backward calls came before the first of these
-    cuts."""
+    """The leaves behind the cuts of one place, by identity; the first of these cuts, and how many backward calls came
+    before it."""
 
-    __slots__ = ("calls_before", "leaves", "walks")
+    __slots__ = ("calls_before", "first", "leaves", "walks")
 
     def __init__(self, calls_before: int) -> None:
         self.calls_before = calls_before
+        self.first: Cut | None = None
         self.leaves: set[TensorId] = set()
         self.walks = 0
 
@@ -168,6 +170,23 @@ class Origins(Observer):
         """How many backward calls there had been when a path was cut at this place for the first time."""
         known = self._behind.get(cut.stack)
         return known.calls_before if known is not None else 0
+
+    def first_since(self, calls: int, leaf: TensorId) -> Cut | None:
+        """The first cut behind which this leaf lies, of those places that cut for the first time after so many backward
+        calls."""
+        for behind in self._behind.values():
+            if behind.calls_before >= calls and leaf in behind.leaves and behind.first is not None:
+                return behind.first
+        return None
+
+    def frozen(self) -> tuple[Cut, ...]:
+        """Where the parameters of the living optimizers were frozen, if none of them requires grad."""
+        held = {one for optimizer in self.session.optimizers() for one in parameters(optimizer)}
+        if not held or any(one.requires_grad for one in held):
+            return ()
+        keys = {self.session.ids.known(one) for one in held}
+        found = (cut for stack, cut in self._frozen.items() if not keys.isdisjoint(self._behind[stack].leaves))
+        return tuple(found)[:_FEW]
 
     def behind(self, tensors: Sequence[Any]) -> tuple[Cut, ...]:
         """What cut the paths behind these tensors, as far as that was seen."""
@@ -377,14 +396,17 @@ class Origins(Observer):
         source = sources[0]
         switched = self._switched if why == "no_grad" else ()
         shape = None if is_lazy(source) else tuple(source.shape)
-        self._look_behind(sources, stack)
-        return Cut(op, why, stack, switched, behind=_node(source), shape=shape, aside=self._aside(stack))
+        behind = self._look_behind(sources, stack)
+        cut = Cut(op, why, stack, switched, behind=_node(source), shape=shape, aside=self._aside(stack))
+        if behind is not None and behind.first is None:
+            behind.first = cut
+        return cut
 
-    def _look_behind(self, sources: Sequence[Tensor], stack: Stack) -> None:
+    def _look_behind(self, sources: Sequence[Tensor], stack: Stack) -> _Behind | None:
         known = self._behind.get(stack)
         if known is None:
             if len(self._behind) >= _PLACES:
-                return
+                return None
             known = self._behind[stack] = _Behind(self.session.backward_calls)
         sources = [_viewed(source) for source in sources]
         made = [source for source in sources if not source.is_leaf]
@@ -392,6 +414,7 @@ class Origins(Observer):
         if made and known.walks < _WALKS:
             known.walks += 1
             known.leaves.update(map(self.session.ids.of, _leaves_of(made)))
+        return known
 
     def _aside(self, stack: Stack) -> bool:
         known = self._asides.get(stack)
@@ -450,6 +473,7 @@ class Origins(Observer):
         if call.args[1:2] == (False,) and call.args[0].is_leaf and len(self._frozen) < _MANY:
             stack = self.session.frames.stack(call.frame)
             self._frozen.setdefault(stack, Cut("requires_grad = False", "frozen", stack))
+            self._look_behind([call.args[0]], stack)
 
 
 def _note(table: dict[int, T], key: int, value: T) -> None:
@@ -484,7 +508,7 @@ def _viewed(tensor: Tensor) -> Tensor:
 def _reason(func: Any) -> tuple[str, str]:
     """What to call the cutting operation, and why it cut."""
     if func in _DETACHING:
-        return _DETACHING[func], "detached"
+        return _DETACHING[func], "detached" if torch.is_grad_enabled() else "no_grad"
     if func in _COPYING:
         return _COPYING[func], "copied"
     name = getattr(func, "__name__", str(func)).strip("_")

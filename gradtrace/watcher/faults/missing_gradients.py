@@ -41,6 +41,8 @@ class _MissingRead:
     #: some backward call had given it a gradient, and how many calls there had been
     fed: bool
     calls: int
+    #: the last of them reached it
+    reached: bool = False
 
 
 class MissingGradients(Observer):
@@ -57,8 +59,10 @@ class MissingGradients(Observer):
         #: where the running, or the last, stretch of inference mode began to compute
         self._inferred: Stack = ()
         self._inferring = False
-        #: the cuts behind the constants of the last graph that was run through
+        #: the cuts behind the constants of the first graph that was run through
         self._cuts: tuple[Cut, ...] = ()
+        #: the leaves that the last backward call reached
+        self._reached: frozenset[TensorId] = frozenset()
 
     def functions(self) -> Mapping[Any, Handler]:
         requiring = (Tensor.requires_grad.__set__, Tensor.requires_grad_)  # type: ignore[attr-defined]
@@ -90,14 +94,15 @@ class MissingGradients(Observer):
         known = self.session.book.known(tensor)
         fed = known is not None and known.fed
         stack = self.session.frames.stack(call.frame)
-        self._read = _MissingRead(
-            stack, self.session.ids.of(tensor), tensor.requires_grad, fed, self.session.backward_calls
-        )
+        key, calls = self.session.ids.of(tensor), self.session.backward_calls
+        self._read = _MissingRead(stack, key, tensor.requires_grad, fed, calls, key in self._reached)
 
     def after_zero_grad(self, tensors: Sequence[Tensor], frame: FrameType) -> None:
         self._cleared = self.session.frames.stack(frame)
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
+        if call.accumulates and self._read is not None:
+            self._reached = frozenset(map(self.session.ids.known, call.leaves))
         if self.session.backward_calls == 1:
             constants = self._origins.constants(call.nodes)
             self._cuts = tuple(cut for constant in constants for cut in constant.cuts)
@@ -149,8 +154,19 @@ class MissingGradients(Observer):
         )
 
     def _cut_behind(self, given: Any, nodes: Iterable[Any]) -> Cut | None:
-        cuts = (cut for constant in self._origins.constants(nodes) for cut in constant.cuts)
-        return next((cut for cut in cuts if self.session.ids.known(given) in self._origins.leaves_behind(cut)), None)
+        """The cut on the path to an input, or to the leaves that this was computed from, if none of these is reached."""
+        nodes = list(nodes)
+        ids = self.session.ids
+        leaves = {ids.known(leaf) for leaf in walk.leaves_of([given])} if isinstance(given, Tensor) else set()
+        wanted = (leaves | {ids.known(given)}) - {0}
+        if any(type(node) is walk.ACCUMULATE and ids.known(node.variable) in wanted for node in nodes):
+            return None
+        for constant in self._origins.constants(nodes):
+            for cut in constant.cuts:
+                if not wanted.isdisjoint(self._origins.leaves_behind(cut)):
+                    return cut
+        recent = (self._origins.first_since(self.session.backward_calls - 1, leaf) for leaf in wanted)
+        return next((cut for cut in recent if cut is not None), None)
 
     def _name(self, leaf: TensorId, frame: FrameType | None) -> str:
         """The user's name for a leaf, where the running code has one."""
@@ -172,7 +188,8 @@ class MissingGradients(Observer):
         if not read.requires_grad:
             kind = "plain"
         elif read.fed:
-            kind = "cleared"
+            cut = None if read.reached else self._origins.first_since(read.calls - 1, read.leaf)
+            kind = "cut" if cut is not None else "cleared"
         elif read.calls:
             cut = next((cut for cut in self._cuts if read.leaf in self._origins.leaves_behind(cut)), None)
             kind = "cut" if cut is not None else "unreached"

@@ -446,7 +446,8 @@ class UnusedLoss:
 
     `kind` is "overwritten" (another loss, at `where`, is assigned to its variable before anything used it), "sum" (a part
     of it is backpropagated alone; `where` is the part that is not), "idle" (parameters that it depends on never received
-    a gradient) or "starved" (each step, at `where`, of an optimizer that holds parameters it depends on found no gradient).
+    a gradient), "unread" (nothing used its value) or "starved" (each step, at `where`, of an optimizer that holds
+    parameters it depends on found no gradient).
     """
 
     kind: str
@@ -612,6 +613,8 @@ class FlatGradient:
     term: bool = False
     #: the operation multiplies them with each other, and all of them are zeros
     product: bool = False
+    #: they had gradients before
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -700,9 +703,10 @@ class OptimizerStep:
     stale: bool = False
     #: its leaves hold no other gradients than those that it used in its last step, made there
     again: Stack = ()
-    #: no leaf of it has a gradient; and none of them requires grad
+    #: no leaf of it has a gradient; none of them requires grad, and where they were frozen
     empty: bool = False
     frozen: bool = False
+    frozen_at: Stack = ()
     #: backward calls since its last step
     calls: int = 0
     #: how many steps in a row this tells of: those that are fed alike are told of once more when that ends

@@ -94,7 +94,7 @@ class StepWithoutGrad(Rule):
         step = line.last
         if step is None:
             return []
-        if line.frozen >= _ENOUGH and line.frozen == line.steps and not self._fed:
+        if line.frozen >= _ENOUGH and line.frozen == line.steps:
             return self._frozen(line, step)
         if step.key not in self._fed:
             return []
@@ -115,11 +115,14 @@ class StepWithoutGrad(Rule):
         )
 
     def _frozen(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
+        """Where others train, this may be a stage: the parameters are thawed later."""
         return self.finding(
-            step.stack,
+            step.frozen_at or step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` changes anything: no parameter that this "
             f"`{step.optimizer}` holds requires grad",
             "pass the parameters that should be trained to the optimizer, or set requires_grad=True on the ones it holds",
+            ((step.stack, "this step changes nothing"),),
+            Level.NOTE if self._fed else None,
         )
 
     def _empty(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:

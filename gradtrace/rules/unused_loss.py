@@ -42,6 +42,9 @@ _WHERE = {
     "starved": "this step finds no gradient",
 }
 
+#: a value that a function returns may be ignored on purpose
+_LEVELS = {"starved": Level.ERROR, "unread": Level.NOTE}
+
 
 class UnusedLossRule(Rule):
     id = "unused-loss"
@@ -66,7 +69,7 @@ class UnusedLossRule(Rule):
                 (event.stack, "the loss is computed here"),
                 (stack[1:], "called from here"),
             ),
-            Level.ERROR if event.kind == "starved" else None,
+            _LEVELS.get(event.kind),
         )
 
     def _overwritten(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
@@ -81,6 +84,12 @@ class UnusedLossRule(Rule):
         return (
             f"{name} is computed in each iteration and never backpropagated, only {root} is: {part} trains nothing",
             f"call backward() on {name} in place of {root}; for a value to print, compute it under torch.no_grad()",
+        )
+
+    def _unread(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
+        return (
+            f"{name} is computed in each iteration, and nothing uses it: it is no part of any loss that is backpropagated",
+            f"add {name} to the loss, or do not compute it",
         )
 
     def _idle(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:

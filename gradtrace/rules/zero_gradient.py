@@ -75,7 +75,7 @@ class ZeroGradient(Rule):
             fix = _SAMPLES.get(event.op, _SMOOTH)
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: {why}, and it is on every path to "
+            f"the gradient of {names} was exactly zero in {_calls(event)}: {why}, and it is on every path to "
             f"{'it' if event.count == 1 else 'them'}",
             fix,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
@@ -86,7 +86,7 @@ class ZeroGradient(Rule):
     def _single(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: {_SINGLE[event.op]} over a "
+            f"the gradient of {names} was exactly zero in {_calls(event)}: {_SINGLE[event.op]} over a "
             f"dimension of size 1 is always {'1' if event.op == 'softmax' else '0'}, whatever its input",
             "apply softmax over all candidates, and select afterwards"
             if event.op == "softmax"
@@ -99,7 +99,7 @@ class ZeroGradient(Rule):
     def _reverse(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: at the last time step the "
+            f"the gradient of {names} was exactly zero in {_calls(event)}: at the last time step the "
             "reverse direction has read only one input, and its state is still zero",
             "read the reverse direction at time step 0, or take the final states: torch.cat([h_n[-2], h_n[-1]], dim=1)",
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
@@ -108,8 +108,7 @@ class ZeroGradient(Rule):
     def _alone(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls that were checked: no step "
-            "trains it",
+            f"the gradient of {names} was exactly zero in {_calls(event)} that were checked: no step trains it",
             "check what is computed from it: a factor of zero, a mask that removes everything, two terms that cancel",
             ((event.stack[1:], "called from here"),),
             Level.NOTE,
@@ -118,7 +117,7 @@ class ZeroGradient(Rule):
     def _product(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in all {event.iterations} backward calls: they are multiplied with each "
+            f"the gradient of {names} was exactly zero in {_calls(event)}: they are multiplied with each "
             "other, and all of them are zero",
             "initialize one of them randomly, and only the other to zero",
             (
@@ -127,6 +126,10 @@ class ZeroGradient(Rule):
                 (event.stack[1:], "called from here"),
             ),
         )
+
+
+def _calls(event: FlatGradient) -> str:
+    return f"{'the last' if event.late else 'all'} {event.iterations} backward calls"
 
 
 def _made(stack: Stack, name: str) -> Stack:

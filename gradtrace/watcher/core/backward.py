@@ -130,7 +130,8 @@ class BackwardCall:
     def _note_cuts(self, tensors: Sequence[Any]) -> None:
         cuts = self._calls.cuts
         cut_off = [one for one in tensors if not getattr(one, "requires_grad", True)]
-        self._cuts = (cuts.frozen() + cuts.behind(cut_off)) if cut_off else ()
+        frozen = [cut for one in self._session.optimizers() for cut in cuts.frozen_by(one)] if cut_off else []
+        self._cuts = (*frozen, *cuts.behind(cut_off))
         self._suspects = cuts.suspects() if self.root_node < 0 and not self._cuts else ()
         self._rewrapped = cuts.rewrapped(self._visit.leaves) if self._visit.leaves and self._visit.whole else ()
 

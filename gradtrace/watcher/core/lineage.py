@@ -163,8 +163,7 @@ class Origins(Observer):
 
     def leaves_behind(self, cut: Cut) -> frozenset[TensorId]:
         """Identities of the leaves from which the values cut off at this place were computed, as far as known."""
-        known = self._behind.get(cut.stack)
-        return frozenset(known.leaves) if known is not None else frozenset()
+        return frozenset(self._leaves_at(cut.stack))
 
     def calls_before(self, cut: Cut) -> int:
         """How many backward calls there had been when a path was cut at this place for the first time."""
@@ -179,14 +178,18 @@ class Origins(Observer):
                 return behind.first
         return None
 
-    def frozen(self) -> tuple[Cut, ...]:
-        """Where the parameters of the living optimizers were frozen, if none of them requires grad."""
-        held = {one for optimizer in self.session.optimizers() for one in parameters(optimizer)}
-        if not held or any(one.requires_grad for one in held):
+    def frozen_by(self, optimizer: Any) -> tuple[Cut, ...]:
+        """Where the parameters of an optimizer were frozen, if none of them requires grad."""
+        held = list(parameters(optimizer))
+        if any(parameter.requires_grad for parameter in held):
             return ()
-        keys = {self.session.ids.known(one) for one in held}
-        found = (cut for stack, cut in self._frozen.items() if not keys.isdisjoint(self._behind[stack].leaves))
+        keys = {self.session.ids.known(parameter) for parameter in held}
+        found = (cut for stack, cut in self._frozen.items() if not keys.isdisjoint(self._leaves_at(stack)))
         return tuple(found)[:_FEW]
+
+    def _leaves_at(self, stack: Stack) -> set[TensorId]:
+        known = self._behind.get(stack)
+        return known.leaves if known is not None else set()
 
     def behind(self, tensors: Sequence[Any]) -> tuple[Cut, ...]:
         """What cut the paths behind these tensors, as far as that was seen."""

@@ -209,6 +209,8 @@ class IdleLosses(Observer):
         kind = "overwritten" if place.overwritten and not loss.used else ""
         if not kind and loss.parts and any(part.ran for part in loss.parts) and _is_before(loss.stack, loss.passed_by):
             kind = "sum"
+        if not kind and not loss.used:
+            kind = "unread"
         if not kind and loss.reduced and _is_before(loss.stack, loss.passed_by):
             kind = "idle"
         place.kind = kind

@@ -18,6 +18,7 @@ from gradtrace.model.events import Collected, Given, OptimizerStep, Unstepped
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.book import Act, CallRecord, Leaf, Lost
 from gradtrace.watcher.core.identity import TensorId
+from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
@@ -85,9 +86,10 @@ class Accounts(Observer):
     # what the user's code did to a gradient is known before a step is accounted for
     comes_after = (Acts,)
 
-    def __init__(self, session: Session, births: Births) -> None:
+    def __init__(self, session: Session, births: Births, origins: Origins) -> None:
         super().__init__(session)
         self._births = births
+        self._origins = origins
         self._accounts: defaultdict[TensorId, _Account] = defaultdict(lambda: _Account(""))
         self._studied: defaultdict[tuple[Any, ...], list[GroupLinks]] = defaultdict(list)
         self._hooked = False
@@ -196,6 +198,7 @@ class Accounts(Observer):
                 again=account.stack if found.old and not new and not found.unknown else (),
                 empty=not (found.old or new or found.unknown),
                 frozen=not any(one.requires_grad for one in parameters(optimizer)),
+                frozen_at=next((cut.stack for cut in self._origins.frozen_by(optimizer)), ()),
                 calls=calls,
             )
             self.session.emit(account.fed)

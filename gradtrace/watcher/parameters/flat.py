@@ -7,6 +7,7 @@ zero. A product of two parameters that are both all zeros is such an operation f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
@@ -56,19 +57,24 @@ _LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
 _ITERATIONS, _ITERATIONS_SATURATED = 3, 6
 #: and before a gradient is called zero though no reason is known
 _ITERATIONS_ALONE = 8
-#: calls in which all gradients are looked at, and the graphs in which paths are looked for
+#: calls in which all gradients are looked at, the later calls of one place in which they are, and the graphs in which
+#: paths are looked for
 _FIRST_CALLS = 4
-_PATHS = 12
+_LATER = frozenset(number for power in range(4, 31) for number in (2**power, 3 * 2 ** (power - 1)))
+_PLACES = 64
+_PATHS = 24
 _NAMES = 6
 
 
 class _Zero:
     """A parameter whose gradient was zero each time it was looked at, and why."""
 
-    __slots__ = "backward calls matrix name op open paths product saturated stack term".split()
+    __slots__ = "backward calls late matrix name op open paths product saturated stack term".split()
 
-    def __init__(self, backward: Stack, matrix: bool) -> None:
+    def __init__(self, backward: Stack, matrix: bool, late: bool) -> None:
         self.backward = backward
+        #: it had a gradient before
+        self.late = late
         #: it has two or more dimensions: a bias may well have no effect, in front of a normalization
         self.matrix = matrix
         #: some path to it has no flat operation: why its gradient is zero is not known
@@ -93,6 +99,8 @@ class FlatGradients(Observer):
         #: leaves looked at in the first calls
         self._looked: set[TensorId] = set()
         self._calls_left, self._paths_left = _FIRST_CALLS, _PATHS
+        #: calls of each place
+        self._calls: Counter[Stack] = Counter()
         #: some zeros have no known cause yet
         self._searching = False
 
@@ -166,22 +174,34 @@ class FlatGradients(Observer):
         zero.term = term
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        if error is not None or not call.accumulates or not (self._calls_left or self._zero):
+        if error is not None or not call.accumulates:
             return
         first = self._calls_left > 0
+        late = self._is_looked_at_late(call.stack)
+        if not (first or late or self._zero):
+            return
         self._calls_left -= first
         fresh: list[Tensor] = []
         for leaf in call.leaves:
-            known = self._zero.get(self.session.ids.of(leaf))
+            key = self.session.ids.of(leaf)
+            known = self._zero.get(key)
             if known is not None:
                 self._look_again(leaf, known)
-            elif first and self.session.ids.of(leaf) not in self._looked and self.session.owned(leaf):
-                self._looked.add(self.session.ids.of(leaf))
+            elif late and key in self._looked:
+                fresh.append(leaf)
+            elif first and key not in self._looked and self.session.owned(leaf):
+                self._looked.add(key)
                 fresh.append(leaf)
         for leaf in _with_zeros(fresh):
-            self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1)
+            self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1, late)
             self._searching = True
             self.session.wake()
+
+    def _is_looked_at_late(self, place: Stack) -> bool:
+        if len(self._calls) >= _PLACES and place not in self._calls:
+            return False
+        self._calls[place] += 1
+        return self._calls[place] in _LATER
 
     def _look_again(self, leaf: Tensor, known: _Zero) -> None:
         known.calls += 1
@@ -192,13 +212,14 @@ class FlatGradients(Observer):
             del self._zero[self.session.ids.of(leaf)]
 
     def at_end(self) -> None:
-        unexplained = [one for one in self._zero.values() if one.open and one.matrix and one.calls >= _ITERATIONS_ALONE]
+        always = [one for one in self._zero.values() if one.matrix and not one.late]
+        unexplained = [one for one in always if one.open and one.calls >= _ITERATIONS_ALONE]
         names = tuple(dict.fromkeys(one.name for one in unexplained))[:_NAMES]
         self._tell_flat()
         if unexplained:
             first = unexplained[0]
             self.session.emit(FlatGradient(names, len(unexplained), "", first.backward, first.calls, first.backward))
-        zeros = [one for one in self._zero.values() if one.matrix and one.calls >= _ITERATIONS]
+        zeros = [one for one in always if one.calls >= _ITERATIONS]
         self.session.emit(Truth("gradients are not zero", len(self._looked), len(zeros), names))
 
     def _tell_flat(self) -> None:
@@ -223,6 +244,7 @@ class FlatGradients(Observer):
                     first.saturated,
                     first.term,
                     first.product,
+                    first.late,
                 )
             )
 

@@ -184,8 +184,9 @@ class Step:
     uses: tuple[Use, ...]
     #: there are none, yet gradients: of a backward call within another one, as a reentrant checkpoint makes it
     unknown: bool = False
-    #: how often the closure was evaluated
+    #: how often the closure was evaluated, and backward calls within the step
     evaluations: int = 0
+    calls_inside: int = 0
     #: numbers of retaining calls whose graph was still alive
     held: tuple[int, ...] = ()
 

@@ -49,7 +49,7 @@ def operation(cut: Cut) -> str:
 
 def fix(cut: Cut) -> str:
     """What to write instead."""
-    dist = _sampled(cut)
+    dist = sampled(cut)
     if dist:
         return (
             f"use `{dist}.rsample()`; a distribution without it, such as Categorical, needs F.gumbel_softmax or a loss "
@@ -59,7 +59,7 @@ def fix(cut: Cut) -> str:
     return (instead or _FIXES.get(cut.why, _FIXES["detached"])).format(op=cut.op)
 
 
-def _sampled(cut: Cut) -> str:
+def sampled(cut: Cut) -> str:
     """The distribution of which a sample was drawn without a gradient, `dist` of `dist.sample()`; empty for another
     cut."""
     call = syntax.call_at(cut.stack[0]) if cut.stack and cut.why == "no_grad" else None

@@ -35,7 +35,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import DeadTerm, Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.cutting import operation
+from gradtrace.rules.cutting import fix, operation, sampled
 from gradtrace.rules.places import expression, names_of
 from gradtrace.source import questions
 
@@ -85,6 +85,8 @@ def _term(event: DeadTerm, loss: str) -> str:
 
 
 def _fix(event: DeadTerm, term: str) -> str:
+    if sampled(event.cut):
+        return fix(event.cut)
     if event.cut.why == "no_grad":
         return f"compute {term} with gradients on; if it is only printed, leave it out of the loss"
     if event.kind == "term":

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradtrace.model.events import End, Event, OptimizerStep
+from gradtrace.model.events import End, Event, OptimizerStep, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
@@ -59,7 +59,7 @@ class _StepLine:
 class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
-    events = (OptimizerStep, End)
+    events = (OptimizerStep, Step, End)
     needs = Needs(steps=3)
 
     def __init__(self) -> None:
@@ -68,6 +68,8 @@ class StepWithoutGrad(Rule):
         self._fed: dict[int, bool] = {}
 
     def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, Step):
+            return self._closure(event)
         if isinstance(event, OptimizerStep):
             self._count(event)
             return [finding for line in oldest_beyond(_LINES, self._lines) for finding in self._judge(line)]
@@ -104,6 +106,18 @@ class StepWithoutGrad(Rule):
         if line.empty >= _ENOUGH and line.empty == line.steps:
             return self._empty(line, step)
         return []
+
+    def _closure(self, step: Step) -> list[Finding]:
+        """L-BFGS evaluates its closure several times a step, and needs the gradient of each evaluation."""
+        if step.optimizer != "LBFGS" or step.evaluations < 2 or step.calls_inside:
+            return []
+        return self.finding(
+            step.stack,
+            f"this step evaluates its closure {step.evaluations} times, but the closure makes no backward call: each "
+            "evaluation sees the same loss and the same gradients",
+            "do all of it in the closure: zero the gradients, compute the loss, call backward(), and return the loss",
+            level=Level.ERROR,
+        )
 
     def _again(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
         return self.finding(

@@ -69,7 +69,7 @@ class UnusedLossRule(Rule):
                 (event.stack, "the loss is computed here"),
                 (stack[1:], "called from here"),
             ),
-            _LEVELS.get(event.kind),
+            Level.WARNING if event.kind == "unread" and _is_forgotten(event) else _LEVELS.get(event.kind),
         )
 
     def _overwritten(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
@@ -107,6 +107,12 @@ class UnusedLossRule(Rule):
             f"{name} is computed in each iteration and never backpropagated: `{step}` finds no gradient and changes nothing",
             f"call backward() on {name} before the step",
         )
+
+
+def _is_forgotten(event: UnusedLoss) -> bool:
+    """Whether a variable that nothing reads holds the loss, in a function that calls backward."""
+    backward = {(site.path, site.function) for site in event.backward}
+    return any((site.path, site.function) in backward and questions.never_read(site) for site in event.stack)
 
 
 def _near(stack: Stack, step: Stack) -> Stack:

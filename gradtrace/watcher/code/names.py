@@ -133,8 +133,9 @@ def _of_module(name: str, module: torch.nn.Module) -> Iterator[tuple[str, Any]]:
     for path, child in module.named_modules():
         prefix = f"{name}.{path}" if path else name
         yield prefix, child
-        for kind in (child._parameters, child._buffers):
-            yield from ((f"{prefix}.{key}", tensor) for key, tensor in kind.items() if tensor is not None)
+        # a plain attribute may hold a tensor as well, which is not registered
+        for kind in (child._parameters, child._buffers, vars(child)):
+            yield from ((f"{prefix}.{key}", one) for key, one in kind.items() if isinstance(one, torch.Tensor))
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:

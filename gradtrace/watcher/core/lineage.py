@@ -326,6 +326,8 @@ class Origins(Observer):
             self._add(call.out, cuts)
         if cuts and call.func in _DETACHING:
             self._note_memory(call.args[0], call.out, cuts[0])
+        elif cuts and not call.out.dim():  # as Variable(loss, requires_grad=True) may give it another name
+            _note(self._aliases, _place(call.out), cuts[0])
         elif cuts and call.func is Tensor.clone and self.session.has_optimizer:  # before, it is a template
             _note(self._copies, _place(call.out), cuts[0])
 

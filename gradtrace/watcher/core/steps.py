@@ -47,6 +47,8 @@ class Steps:
         #: the optimizers whose steps are under way, the outermost first
         self._under_way: list[TensorId] = []
         self._evaluations = 0
+        #: backward calls before the step
+        self._calls_before = 0
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -125,6 +127,7 @@ class Steps:
     def _begin(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
         self._set_inside(True)
         self._evaluations = 0
+        self._calls_before = self._session.backward_calls
         # the hook sees the optimizer as the first argument; a step of the user's own may take anything after it
         if isinstance(kwargs.get("closure"), _CLOSURES):
             return args, kwargs | {"closure": self._counting(optimizer, kwargs["closure"])}
@@ -183,6 +186,7 @@ class Steps:
                 uses,
                 unknown=not uses and any(have_values([one.grad for one in held if one.grad is not None])),
                 evaluations=self._evaluations,
+                calls_inside=session.backward_calls - self._calls_before,
                 held=session.held(),
             )
         )

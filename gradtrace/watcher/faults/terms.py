@@ -15,6 +15,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.events import Cut, DeadTerm
 from gradtrace.model.site import Stack
+from gradtrace.source import syntax
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
@@ -44,7 +45,8 @@ LINEAR = frozenset(
 )
 #: what makes a single number of many: the losses of torch, and these
 _REDUCING = ("Mean", "Sum")
-_KEY = "gradtrace: loss"
+#: samples that have no gradient whatever draws them
+_DISCRETE = ("multinomial()", "bernoulli()", "poisson()")
 #: cuts that no code uses to keep a term of a loss constant on purpose
 _UNMEANT = ("no_grad", "not differentiable", "copied")
 
@@ -184,7 +186,8 @@ class Terms(Observer):
             return
         mine = term.mine
         lost = (term.behind & mine) - term.reached
-        if not lost or (term.kind == "term" and term.reached & mine and not _enters_foreign(term, mine)):
+        chosen = term.reached & mine and not _enters_foreign(term, mine) and not _is_sample(term.cut)
+        if not lost or (term.kind == "term" and chosen):
             return
         place = term.stack, term.kind
         self._told[place] = self._told.get(place, 0) + 1
@@ -214,6 +217,12 @@ def _enters_foreign(term: _Term, mine: set[TensorId]) -> bool:
     """Whether a detached value goes straight into a network that no step updates with these gradients: the discriminator of
     a generator's loss. Within the own network a detach is a choice."""
     return term.cut.why == "detached" and bool(term.users) and not term.users & mine
+
+
+def _is_sample(cut: Cut) -> bool:
+    """Whether a sample was drawn that rsample() would draw with a gradient: `Normal(mean, std).sample()`."""
+    call = syntax.call_at(cut.stack[0]) if cut.why == "no_grad" and cut.stack else None
+    return call is not None and syntax.called(call) == "sample" and cut.op not in _DISCRETE
 
 
 def _users(user: Any, nodes: Sequence[Any]) -> list[Tensor]:

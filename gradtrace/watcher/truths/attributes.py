@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from difflib import SequenceMatcher
 from types import ModuleType
 
@@ -14,13 +15,14 @@ from gradtrace.model.site import Stack
 from gradtrace.model.truths import IgnoredAttribute
 from gradtrace.watcher.code import names
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 
 _WANTED = "requires_grad"
 #: how alike names must be
 _ALIKE = 0.85
-#: backward calls whose leaves are looked at, and steps at which modules are
+#: backward calls whose leaves are looked at, and steps of one optimizer at which modules are
 _CALLS, _STEPS = frozenset((1, 2, 4, 8, 16, 32)), frozenset((1, 8))
 _NAMES = 3
 
@@ -31,6 +33,7 @@ class Attributes(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._told: set[tuple[str, str]] = set()
+        self._steps: Counter[TensorId] = Counter()
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if call.number not in _CALLS:
@@ -45,17 +48,19 @@ class Attributes(Observer):
             self._tell(key, "tensor", tuple(leaf.name for leaf in known if leaf is not None), len(leaves))
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
-        if self.session.steps not in _STEPS:
+        key = self.session.ids.of(optimizer)
+        self._steps[key] += 1
+        if self._steps[key] not in _STEPS:
             return
         frame = self.session.running_frame()
         found: dict[str, list[str]] = {}
         for name, value in names.everything(frame, self.session.frames):
             if isinstance(value, torch.nn.Module):
-                for key, held in vars(value).items():
-                    if held is False and _is_alike(key) and any(one.requires_grad for one in value.parameters()):
-                        found.setdefault(key, []).append(name)
-        for key, holders in found.items():
-            self._tell(key, "module", tuple(holders[:_NAMES]), len(holders))
+                for attribute, held in vars(value).items():
+                    if held is False and _is_alike(attribute) and any(one.requires_grad for one in value.parameters()):
+                        found.setdefault(attribute, []).append(name)
+        for attribute, holders in found.items():
+            self._tell(attribute, "module", tuple(holders[:_NAMES]), len(holders))
 
     def _tell(self, key: str, kind: str, holders: tuple[str, ...], count: int) -> None:
         if (key, kind) not in self._told:

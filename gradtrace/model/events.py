@@ -579,7 +579,8 @@ class Unoptimized:
     and no Parameter), "converted" (the leaf was replaced by the result of an operation), "late" (made after the
     optimizer), "copied" (the optimizer holds the parameters of another copy), "alias" (it holds tensors with their
     values that require no grad), "empty group" (the optimizer was given a group without parameters), "unfrozen" (frozen
-    when the optimizer was made) or "left out".
+    when the optimizer was made), "left out" or "part" (left out, while the optimizer holds other parameters of the same
+    model).
     """
 
     why: str
@@ -616,6 +617,8 @@ class FlatGradient:
     product: bool = False
     #: they had gradients before
     late: bool = False
+    #: the operation is a difference or a quotient of two equal tensors, which both depend on them
+    cancels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ _MESSAGES = {
     "alias": "{gains}, but {optimizer} was passed only {its} values: tensors that do not require grad, such as those of "
     "state_dict() and .data, never have a gradient",
     "left out": "{gains}, but {optimizer} does not hold {it}",
+    "part": "{gains}, but {optimizer}, which holds the other parameters of this model, does not hold {it}",
 }
 #: how to speak of one and of several
 _ONE = {"is_": "is", "was": "was", "gets": "gets", "it": "it", "they": "it", "its": "its"}
@@ -82,6 +83,7 @@ _HELP = {
     "converted": "convert the data first and then wrap it: `nn.Parameter(data.to(dtype))`",
     "copied": "create the optimizer after the model has its final parameters",
     "alias": "pass the optimizer the parameters themselves: `model.parameters()`",
+    "part": "pass {it} to the optimizer as well, or call requires_grad_(False) on {it}: that saves computing the gradient",
     "left out": "pass {it} to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or call "
     "requires_grad_(False) on {it}",
 }
@@ -117,6 +119,7 @@ class UnoptimizedParameter(Rule):
                 (_listing(event.optimizer_stack), "its parameters are collected here"),
                 (event.backward, f"this call gives {words['it']} a gradient"),
             ),
+            Level.NOTE if event.why == "part" else None,  # it may be a choice
         )
 
     def _replaced(self, event: ParameterReplaced) -> list[Finding]:

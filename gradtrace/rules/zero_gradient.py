@@ -67,7 +67,11 @@ class ZeroGradient(Rule):
             return self._reverse(event, names)
         if not event.op:
             return self._alone(event, names)
-        if event.saturated:
+        if event.cancels:
+            it = "it" if event.count == 1 else "them"
+            why = f"{event.op} compares two equal tensors that both depend on {it}, so their gradients cancel"
+            fix = "detach one of the two: what is compared with, such as the log-probability of the old policy, is a constant"
+        elif event.saturated:
             why = f"{event.op} is saturated for every element"
             fix = "check the range of its input: try a wider clamp, a leaky ReLU, another initialization or a lower learning rate"
         else:
@@ -75,8 +79,8 @@ class ZeroGradient(Rule):
             fix = _SAMPLES.get(event.op, _SMOOTH)
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in {_calls(event)}: {why}, and it is on every path to "
-            f"{'it' if event.count == 1 else 'them'}",
+            f"the gradient of {names} was exactly zero in {_calls(event)}: {why}"
+            + ("" if event.cancels else f", and it is on every path to {'it' if event.count == 1 else 'them'}"),
             fix,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
             # a margin that is kept, a constraint that is not violated

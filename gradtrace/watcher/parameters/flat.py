@@ -37,6 +37,7 @@ _FLAT = frozenset(
 #: derivative zero where they are saturated
 _CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 _SATURATED = "gradtrace: saturated"
+_CANCELS = "gradtrace: cancels"
 #: the constant 1 (or its logarithm) where they normalize a single element; then products with values follow in attention
 _NORMALIZING = frozenset({"SoftmaxBackward0", "LogSoftmaxBackward0"})
 _MATMULS = frozenset({"MmBackward0", "BmmBackward0", "AddmmBackward0", "BaddbmmBackward0"})
@@ -48,6 +49,8 @@ _PRODUCTS = {
     "MulBackward0": ((0, "other"), (1, "self")),
 }
 #: operations that put the terms of a loss together
+#: what a difference and a quotient of equal tensors are
+_AT_REST = {"SubBackward0": 0.0, "DivBackward0": 1.0}
 _SUMS = walk.VIEWS | frozenset(
     f"{name}Backward{n}" for name in "Add Sub Rsub Mul Div Neg Mean Sum Stack Cat Where".split() for n in range(2)
 )
@@ -69,7 +72,7 @@ _NAMES = 6
 class _Zero:
     """A parameter whose gradient was zero each time it was looked at, and why."""
 
-    __slots__ = "backward calls late matrix name op open paths product saturated stack term".split()
+    __slots__ = "backward calls cancels late matrix name op open paths product saturated stack term".split()
 
     def __init__(self, backward: Stack, matrix: bool, late: bool) -> None:
         self.backward = backward
@@ -86,6 +89,8 @@ class _Zero:
         self.op = ""
         self.stack: Stack = ()
         self.saturated = False
+        #: the operation compares two equal tensors
+        self.cancels = False
         #: the operation limits a term of the loss, as a margin does, or weighs the values of an attention
         self.term = False
         #: the operation is a product with zeros
@@ -120,6 +125,8 @@ class FlatGradients(Observer):
         if not isinstance(call.out, Tensor) or not torch.is_grad_enabled():
             return
         node: Any = call.out.grad_fn
+        if _cancels(node, call):
+            node.metadata[_CANCELS] = True
         if not type(node).__name__.startswith(_CLAMPING) or not call.args or not isinstance(call.args[0], Tensor):
             return
         if _is_saturated(type(node).__name__, call.args[0], call.out):
@@ -171,6 +178,7 @@ class FlatGradients(Observer):
         zero.paths += 1
         zero.op, zero.stack = operation(node), self.session.trail.find(node_number(node))
         zero.saturated |= bool(node.metadata.get(_SATURATED))
+        zero.cancels |= bool(node.metadata.get(_CANCELS))
         zero.term = term
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
@@ -245,6 +253,7 @@ class FlatGradients(Observer):
                     first.term,
                     first.product,
                     first.late,
+                    first.cancels,
                 )
             )
 
@@ -255,6 +264,16 @@ def _with_zeros(leaves: Sequence[Tensor]) -> list[Tensor]:
     dense = [(leaf, grad) for leaf, grad in found if grad is not None and grad.layout is torch.strided and grad.numel()]
     filled = have_values([grad for _, grad in dense])
     return [leaf for (leaf, _), values in zip(dense, filled, strict=True) if not values]
+
+
+def _cancels(node: Any, call: TorchCall) -> bool:
+    """Whether two equal tensors, both with a graph, are subtracted or divided: what they share gets their gradients with
+    opposite signs."""
+    at_rest = _AT_REST.get(type(node).__name__)
+    operands = call.inputs if at_rest is not None else []
+    if len(operands) != 2 or not all(one.requires_grad and one.shape == call.out.shape for one in operands):
+        return False
+    return bool((call.out.detach() == at_rest).all())
 
 
 def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:
@@ -279,7 +298,7 @@ def _is_flat(node: Any) -> bool:
         return _normalizes_one(node)
     if kind == "DivBackward2":
         return saved_argument(node, "rounding_mode") is not None
-    return kind in _FLAT or bool(node.metadata.get(_SATURATED))
+    return kind in _FLAT or bool(node.metadata.get(_SATURATED) or node.metadata.get(_CANCELS))
 
 
 def _normalizes_one(node: Any) -> bool:

@@ -32,6 +32,8 @@ _MANY = 4_096
 _SEARCHES = 6
 _NAMES = 6
 _LEAVES = (torch.nn.Parameter, Tensor)
+#: reasons that count only where less is left out than the optimizer holds
+_BY_SIZE = ("left out", "part")
 #: reasons that lie with what holds the parameter
 _HELD = ("hidden", "plain")
 
@@ -297,7 +299,7 @@ class Unowned(Observer):
                 group = place or (born[:1] if why in ("forward", "replaced", "converted", "late") else ())
                 told.setdefault((why, group, container or candidate.root), []).append(candidate)
         for (why, _, container), found in told.items():
-            if why != "left out" or sum(one.numel for one in found) <= max(one.owned for one in found):
+            if why not in _BY_SIZE or sum(one.numel for one in found) <= max(one.owned for one in found):
                 self._tell(why, container, found)
         for stack, one in self._passing.items():
             if one.iterations >= _ITERATIONS and not one.stays:
@@ -321,11 +323,13 @@ class Unowned(Observer):
             return "converted" if one.converted and one.converted[1] else ""
         if one.key in self._unfrozen and one.made and birth:
             return "unfrozen"
-        if one.root and self._has_owned(one.root):
-            # left out of the optimizer by choice, unless it was made afterwards
-            return "late" if birth and one.made and birth.optimizers >= one.made.order else ""
+        partly = bool(one.root) and self._has_owned(one.root)
+        if partly and birth and one.made and birth.optimizers >= one.made.order:
+            return "late"
         if self._births.is_loaded(one.key) or self._measures(one):
             return ""
+        if partly:
+            return "part" if birth is not None and birth.own else ""
         if not one.root and self._holders.above(name):
             return "hidden"
         if one.made and one.made.empty:

@@ -217,6 +217,16 @@ class FrozenStatistics:
     calls: int
 
 
+@dataclass(frozen=True, slots=True)
+class DiscardedResult:
+    """A statement without an effect: `kind` is "detach" (its result is discarded), "context" (torch.no_grad() that nothing
+    enters) or "uncalled" (a method without parentheses)."""
+
+    text: str
+    stack: Stack
+    kind: str
+
+
 RunFact: TypeAlias = (
     Truth
     | NonFiniteStep
@@ -233,4 +243,5 @@ RunFact: TypeAlias = (
     | BrokenTie
     | HeldTwice
     | FrozenStatistics
+    | DiscardedResult
 )

@@ -58,6 +58,10 @@ class Frames:
             known = self._users[filename] = self._decide(filename)
         return known
 
+    def user_files(self) -> list[str]:
+        """The user's files in which code was seen to run."""
+        return [os.path.abspath(name) for name, user in self._users.items() if user and not name.startswith("<")]
+
     def _decide(self, filename: str) -> bool:
         if filename.startswith("<"):
             return filename == "<stdin>" or filename.startswith("<ipython")

@@ -1,0 +1,47 @@
+"""Statements that look like an effect and have none: a result that nothing takes, a method that is not called."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from gradtrace.model.site import Site
+from gradtrace.source import texts
+from gradtrace.source.syntax import all_nodes, called, statement
+
+#: contexts that change nothing unless a `with` or a decorator enters them
+_CONTEXTS = ("no_grad", "inference_mode", "enable_grad")
+#: methods whose name alone does nothing
+_METHODS = ("backward", "eval", "train", "detach", "detach_", "requires_grad_")
+
+
+def discarded_call(site: Site, method: str) -> str:
+    """The expression `x.method()` if it is the whole statement at `site`, so that nothing takes its result; else empty."""
+    found = statement(site.path, site.line, site.column)
+    if not isinstance(found, ast.Expr) or not isinstance(found.value, ast.Call):
+        return ""
+    call = found.value
+    is_method = isinstance(call.func, ast.Attribute) and called(call) == method
+    return ast.unparse(call) if is_method else ""
+
+
+@texts.cached(4096)
+def idle_statements(path: str) -> tuple[tuple[int, str], ...]:
+    """Lines of a file with a statement that does nothing, and its text: `torch.no_grad()` alone, `loss.backward` without
+    parentheses."""
+    return tuple(_idle_statements(path))
+
+
+def _idle_statements(path: str) -> Iterator[tuple[int, str]]:
+    for node in all_nodes(path):
+        if not isinstance(node, ast.Expr):
+            continue
+        value = node.value
+        context = isinstance(value, ast.Call) and called(value) in _CONTEXTS and _is_of_torch(value.func)
+        method = isinstance(value, ast.Attribute) and value.attr in _METHODS
+        if context or method:
+            yield node.lineno, ast.unparse(value)
+
+
+def _is_of_torch(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) or ast.unparse(function).startswith("torch.")

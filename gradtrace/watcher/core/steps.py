@@ -26,6 +26,9 @@ Tensor = torch.Tensor
 
 #: what `step(closure)` is given; an object that can be called may be anything, a model for one
 _CLOSURES = FunctionType, MethodType, functools.partial
+#: what a GradScaler fails with where there was no gradient, or no backward call of a scaled loss
+NO_CHECKS = "No inf checks were recorded"
+NO_SCALE = "_scale is None"
 #: what torch wraps around every optimizer's step
 _STEP = Optimizer.profile_hook_step(lambda optimizer: None).__code__
 

@@ -22,9 +22,8 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.core.steps import NO_CHECKS, NO_SCALE, parameters
 from gradtrace.watcher.faults.terms import LINEAR, is_looked_at
-from gradtrace.watcher.gradients.accounts import NO_CHECKS, NO_SCALE
 from gradtrace.watcher.graph import walk
 from gradtrace.watcher.parameters.leaves import grad_fn
 from gradtrace.watcher.parameters.unreached import Reach
@@ -69,6 +68,8 @@ class _Loss:
     left: Stack = ()
     #: the backward call at which it was alive, and was not run through
     passed_by: Stack = ()
+    #: the step that found no gradient while it was there; a backward call may come too late
+    missed: Stack = ()
     life: weakref.ref[_LossLifetime] | None = None
 
     def is_covered(self, depth: int = 32) -> bool:
@@ -203,6 +204,9 @@ class IdleLosses(Observer):
             return
         place.loss = loss
         place.sightings += 1
+        if loss.missed:
+            place.starved += 1
+            place.step = loss.missed
         if not loss.used:
             later = next((other for other in others if _replaces(other, loss)), None)
             place.overwritten = place.overwritten or (later.stack if later is not None else ())
@@ -233,10 +237,9 @@ class IdleLosses(Observer):
         self._looking_until = self.session.steps + _SIGHTINGS
         loss = self._missed_by(optimizer)
         if loss is not None:
-            place = self._places[loss.stack]
-            place.starved += 1
-            place.step = stack
-            self._waiting.clear()
+            loss.missed = stack
+        if len(self._waiting) > _WAITING // 2:
+            self._settle()
 
     def _missed_by(self, optimizer: Optimizer) -> _Loss | None:
         """The last loss that depends on what this optimizer holds, if no backward call ran through it."""
@@ -252,7 +255,7 @@ class IdleLosses(Observer):
 
     def crashed(self, error: BaseException, stack: Stack) -> None:
         """A GradScaler that finds no gradients fails, so that no step is seen."""
-        if NO_CHECKS not in str(error) and NO_SCALE not in str(error):
+        if not any(text in str(error) for text in (NO_CHECKS, NO_SCALE)):
             return
         for optimizer in self.session.optimizers():
             loss = self._missed_by(optimizer)
@@ -264,14 +267,12 @@ class IdleLosses(Observer):
     def at_end(self) -> None:
         self._settle()
         for place in self._places.values():
-            if place.starved >= _SIGHTINGS:
-                loss = place.loss
-                self.session.emit(UnusedLoss("starved", loss.stack, (), place.step, (), loss.read, place.starved))
-                continue
-        for place in self._places.values():
+            loss = place.loss
             # what was used once may wait for its phase; to assign it over is no phase
             judged = place.kind == "overwritten" or (place.kind and not place.used)
-            if judged and place.sightings >= _SIGHTINGS and place.leaves:
+            if place.starved >= _SIGHTINGS and not place.used:
+                self.session.emit(UnusedLoss("starved", loss.stack, (), place.step, (), loss.read, place.starved))
+            elif judged and place.sightings >= _SIGHTINGS and place.leaves:
                 self._tell(place)
 
     def _tell(self, place: _LossPlace) -> None:

@@ -21,7 +21,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.core.steps import parameters
+from gradtrace.watcher.core.steps import NO_CHECKS, parameters
 from gradtrace.watcher.gradients.acts import Acts
 from gradtrace.watcher.graph import saved, walk
 from gradtrace.watcher.graph.group_links import Group, GroupLinks
@@ -40,9 +40,6 @@ _NAMES = 4
 #: calls of one line whose graph is looked at for links, and calls after which a gradient counts as collected for ever
 _STUDIED, _COLLECTED = 2, 5
 _HOOKS = ("register_hook", "retain_grad", "register_post_accumulate_grad_hook")
-#: what a GradScaler fails with where there was no gradient, or no backward call of a scaled loss
-NO_CHECKS = "No inf checks were recorded"
-NO_SCALE = "_scale is None"
 _NO_OWNER: Group = frozenset()
 
 

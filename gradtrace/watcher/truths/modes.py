@@ -32,7 +32,10 @@ from gradtrace.watcher.core.session import Session
 _DROPOUTS = (F.dropout, F.alpha_dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.feature_alpha_dropout)
 _MODAL: dict[Any, tuple[int, bool]] = {**dict.fromkeys(_DROPOUTS, (2, True)), F.batch_norm: (5, False)}
 _THROUGH = (F.__file__, torch.overrides.__file__)
-_MODAL_MODULES = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
+_MODAL_MODULES = (
+    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm),
+    *(nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout),
+)
 #: take a value out, as a metric does
 _READING = (Tensor.item, Tensor.tolist, Tensor.__float__, Tensor.__int__, Tensor.__format__)
 #: steps, and evaluating calls, before anything is said; places remembered

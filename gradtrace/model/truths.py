@@ -145,7 +145,7 @@ class Schedule:
     #: the place of most of its steps, and how many there were
     place: Stack
     stepped: int
-    #: those of them between the first backward call and the first step of the optimizer
+    #: those of them before the first step of the optimizer
     early: int
     #: steps of the optimizer; windows between two of them, and those that held several steps of the scheduler, one for each
     #: backward call

@@ -41,6 +41,8 @@ from gradtrace.source import stepping
 
 #: windows between two steps, those of them with several steps of the schedule, and steps of a run in which none was made
 _WINDOWS, _MOST, _NEVER = 3, 0.8, 8
+#: steps of one line, the first of which came before any of the optimizer
+_AGAIN = 2
 #: share of the optimizer's steps with a rate of 0 that a schedule leaves when it has run out
 _RUN_OUT = 0.25
 
@@ -56,7 +58,8 @@ class SchedulerSteps(Rule):
             return []
         if event.windows >= _WINDOWS and event.crowded >= _MOST * event.windows:
             return self._crowded(event)
-        if event.early == 1 and event.stepped > _WINDOWS and not event.scaled:
+        # to take up a schedule where a checkpoint left it takes a line of its own
+        if event.early == 1 and event.stepped >= _AGAIN and not event.scaled:
             return self._early(event)
         if not event.stepped and event.steps >= _NEVER and event.complete:
             return self._never(event)

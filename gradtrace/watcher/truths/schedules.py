@@ -146,7 +146,7 @@ class Schedules(Observer):
         counts.told |= told
         counts.places[stack] += 1
         counts.window += 1
-        if not counts.steps and self.session.backward_calls:
+        if not counts.steps:
             counts.early[stack] += 1
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:

@@ -73,11 +73,11 @@ BAD = {
     "all_of_the_optimizer_is_frozen": """
         opt = torch.optim.Adam(model[2].parameters())
         for index, layer in enumerate(model):
-            layer.requires_grad_(index == 0)
+            layer.requires_grad_(index == 0)  # fault
         for x, y in data:
             opt.zero_grad()
             F.mse_loss(model(x), y).backward()
-            opt.step()  # fault
+            opt.step()
         """,
 }
 

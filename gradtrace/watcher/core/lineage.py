@@ -126,8 +126,9 @@ class Origins(Observer):
         #: such ones, of late
         self._aliases: dict[int, Cut] = {}
         self._copies: dict[int, Cut] = {}
-        #: places where leaves were frozen
+        #: places where leaves were frozen, and those at which an optimizer held them already
         self._frozen: dict[Stack, Cut] = {}
+        self._frozen_late: set[Stack] = set()
         #: the last detached tensors, by where their values lie: what they were taken of, and the cut
         self._detached: dict[int, tuple[weakref.ref[torch.Tensor], Cut]] = {}
         #: the last NumPy arrays that were made of cut values, by where these lie
@@ -179,13 +180,13 @@ class Origins(Observer):
         return None
 
     def frozen_by(self, optimizer: Any) -> tuple[Cut, ...]:
-        """Where the parameters of an optimizer were frozen, if none of them requires grad."""
+        """Where the parameters of an optimizer were frozen while it held them, if none of them requires grad."""
         held = list(parameters(optimizer))
         if any(parameter.requires_grad for parameter in held):
             return ()
         keys = {self.session.ids.known(parameter) for parameter in held}
-        found = (cut for stack, cut in self._frozen.items() if not keys.isdisjoint(self._leaves_at(stack)))
-        return tuple(found)[:_FEW]
+        found = (self._frozen[stack] for stack in self._frozen if stack in self._frozen_late)
+        return tuple(cut for cut in found if not keys.isdisjoint(self._leaves_at(cut.stack)))[:_FEW]
 
     def _leaves_at(self, stack: Stack) -> set[TensorId]:
         known = self._behind.get(stack)
@@ -354,7 +355,10 @@ class Origins(Observer):
         if torch.is_grad_enabled() or not isinstance(call.out, Tensor):
             return
         source = next(iter(tensors_in(call.args[:1])), None)
-        if source is None or source.is_leaf or not source.requires_grad or not call.out.is_leaf:
+        if source is None or not source.requires_grad or not call.out.is_leaf:
+            return
+        if source.is_leaf:  # a view of such a view, or of a parameter
+            self._add(call.out, self.of(source))
             return
         name = call.func.__name__.strip("_")
         stack = self.session.frames.stack(call.frame)
@@ -431,6 +435,8 @@ class Origins(Observer):
         return known
 
     def _add(self, tensor: torch.Tensor, cuts: tuple[Cut, ...]) -> None:
+        if not cuts:
+            return
         if len(self._known) >= _MANY:
             self._known = {key: value for key, value in self._known.items() if value[0]() is not None}
         if len(self._known) < 4 * _MANY:
@@ -478,6 +484,8 @@ class Origins(Observer):
         if call.args[1:2] == (False,) and call.args[0].is_leaf and len(self._frozen) < _MANY:
             stack = self.session.frames.stack(call.frame)
             self._frozen.setdefault(stack, Cut("requires_grad = False", "frozen", stack))
+            if self.session.owned(call.args[0]):
+                self._frozen_late.add(stack)
             self._look_behind([call.args[0]], stack)
 
 

@@ -271,6 +271,9 @@ def check(
             help="Run each custom Function again: compare its backward with finite differences in float64.",
         ),
     ] = False,
+    pdb: Annotated[
+        bool, typer.Option("--pdb", help="Stop at the first error in a debugger, as `gradtrace debug` does.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
     verbose: Annotated[
         bool,
@@ -303,7 +306,41 @@ def check(
         detail=verbose - quiet,
         record=_path(record),
         gradcheck=gradcheck,
+        stop_at=() if pdb else None,
     )
+    ctx.obj.append(_Invocation(lambda: check(options, wanted), debug))
+
+
+@app.command("debug", epilog=_CHECK_CODES, **_RUN)
+def debug_command(
+    ctx: typer.Context,
+    words: Words = None,
+    module: Module = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--at",
+            metavar="WHERE",
+            help="Stop at backward, step, nan, finding, a rule's name or FILE:LINE [default: the first error].",
+        ),
+    ] = None,
+    rank: Annotated[int, typer.Option(min=0, metavar="NUMBER", help="The rank to stop, under torchrun.")] = 0,
+    steps: Steps = None,
+    timeout: Timeout = None,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Run the script and stop at its first error, in the line that is at fault, at the prompt of pdb.
+
+    The prompt knows pdb's commands, and these: graph, path, why, grads, saved, cuts, findings, diff, and until with
+    backward, step, finding or nan; `help` explains them. --at may be repeated. When the script has ended, or after q, the
+    report follows. Without a terminal it runs as check does.
+    """
+    from gradtrace.commands.check import CheckOptions, check
+    from gradtrace.commands.run import Options
+
+    options = Options(words or [], module, steps=steps, timeout=timeout, color=color, debug=debug)
+    wanted = CheckOptions(stop_at=at or (), stop_rank=rank)
     ctx.obj.append(_Invocation(lambda: check(options, wanted), debug))
 
 

@@ -8,9 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gradtrace import rules
-from gradtrace.commands.run import Options, WatchedRun
+from gradtrace.commands.run import Options, WatchedRun, Watching
+from gradtrace.debugger import terminal, wishes
+from gradtrace.debugger.wishes import Wish
 from gradtrace.errors import ExitCode, OutputError, UsageError, no_such
 from gradtrace.host import heap, ranks, streams
 from gradtrace.host.progress import Progress
@@ -23,8 +26,13 @@ from gradtrace.report import config
 from gradtrace.report.config import Settings
 from gradtrace.report.recording import RecordedRun, Recorder, Recording
 from gradtrace.report.verdict import Verdict
+from gradtrace.rules import Judge
 from gradtrace.source import texts
 from gradtrace.source.base_directory import relative_to
+
+if TYPE_CHECKING:
+    from gradtrace.debugger.debugger import Debugger
+    from gradtrace.watcher.watch import Watch
 
 #: what there is, and the file ending that selects it
 FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": "", "html": ".html"}
@@ -52,6 +60,10 @@ class CheckOptions:
     record: Path | None = None
     #: try the backward of custom Functions
     gradcheck: bool = False
+    #: where a debugger stops the run; None without one
+    stop_at: Sequence[str] | None = None
+    #: the rank that it stops, among those of torchrun
+    stop_rank: int = 0
 
     def settings(self, known: frozenset[str]) -> Settings:
         """Raises `UsageError` for rules and levels that there are not."""
@@ -78,10 +90,25 @@ def check(options: Options, wanted: CheckOptions) -> int:
         verdict = Verdict(settings.over(config.near(place, known)), wanted.write_baseline, recording.run.directory)
         outputs.open(options.color, wanted.detail)
         return _judge_again(recording, verdict, outputs)
+    wish = _wish(wanted, known)
     program = options.load()
     verdict = Verdict(settings.over(config.near(options.place, known)), wanted.write_baseline)
     outputs.open(options.color, wanted.detail)
-    return _CheckedRun(program, options, wanted, verdict, outputs).run()
+    return _CheckedRun(program, options, wanted, verdict, outputs, wish).run()
+
+
+def _wish(wanted: CheckOptions, known: frozenset[str]) -> Wish | None:
+    """Where a debugger is to stop; None where there is none, or no terminal to type at."""
+    if wanted.stop_at is None:
+        return None
+    wish = wishes.read(wanted.stop_at, known)
+    rank = ranks.here()
+    if rank is not None and rank.number != wanted.stop_rank:
+        return None
+    why = terminal.missing()
+    if why:
+        streams.announce(f"{why}: the run is checked without stopping")
+    return None if why else wish
 
 
 # --- a recording -----------------------------------------------------------------------------------------------------
@@ -96,6 +123,7 @@ def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
         "--steps": options.steps,
         "--record": wanted.record,
         "--gradcheck": wanted.gradcheck,
+        "--pdb": wanted.stop_at is not None,
         "arguments": options.words[1:],
     }
     for option, value in given.items():
@@ -139,7 +167,13 @@ class _CheckedRun:
     """One run of a script under watch, from its start to its report."""
 
     def __init__(
-        self, program: Program, options: Options, wanted: CheckOptions, verdict: Verdict, outputs: _Outputs
+        self,
+        program: Program,
+        options: Options,
+        wanted: CheckOptions,
+        verdict: Verdict,
+        outputs: _Outputs,
+        wish: Wish | None,
     ) -> None:
         # all of it now: later the script's directory comes first on the path
         with heap.filled():
@@ -160,22 +194,32 @@ class _CheckedRun:
         self._snapshots: Snapshots | None = None
         if outputs.show_graphs:
             self._snapshots = Snapshots(stop_when_repeated=False, remaining=False)
+        self._debugger: Debugger | None = None
+        if wish is not None:
+            self._debugger = _debugger(wish, self._judge, self._hear, options.color)
+        debugger = self._debugger
         self._watch = Watch(
-            self._see,
+            self._hear if debugger is None else debugger.see,
             user_roots=program.roots,
             stop_after=options.steps,
-            snapshots=self._snapshots,
+            snapshots=self._snapshots if debugger is None else debugger.pictures,
             rules=True,
+            lives=debugger is not None,
+            stops=debugger.stops if debugger is not None else None,
+            pause=debugger.pause if debugger is not None else None,
             gradcheck=wanted.gradcheck,
             debug=options.debug,
         )
-        self._progress = Progress(self._so_far, 2, wanted=reports and wanted.detail >= 0)
+        self._progress = Progress(self._so_far, 2, wanted=reports and wanted.detail >= 0 and debugger is None)
 
     def run(self) -> int:
         """Returns the exit code."""
-        return WatchedRun(self._program, self._watch, self._finish).run(self._timeout)
+        watch: Watching = self._watch
+        if self._debugger is not None:
+            watch = _debugged(self._watch, self._debugger)
+        return WatchedRun(self._program, watch, self._finish).run(self._timeout)
 
-    def _see(self, event: Event) -> None:
+    def _hear(self, event: Event) -> None:
         self._judge.see(event)
         if self._recorder is not None:
             self._recorder.see(event)
@@ -207,6 +251,21 @@ class _CheckedRun:
             if self._recorder is not None:
                 closing.callback(self._recorder.close, run)
             return self._outputs.write(report)
+
+
+def _debugger(wish: Wish, judge: Judge, listener: Callable[[Event], None], color: bool | None) -> Debugger:
+    """Imported now: it loads torch, and later the script's directory comes first on the path."""
+    with heap.filled():
+        from gradtrace.debugger.debugger import Debugger
+
+    return Debugger(wish, judge, listener, not os.environ.get("NO_COLOR") if color is None else color)
+
+
+def _debugged(watch: Watch, debugger: Debugger) -> Watching:
+    from gradtrace.debugger.watching import DebuggedWatch
+
+    debugger.attach(watch)
+    return DebuggedWatch(watch, debugger)
 
 
 # --- where the report goes -------------------------------------------------------------------------------------------

@@ -98,8 +98,8 @@ class WatchedRun:
             yield
 
     def _script_failed(self, error: BaseException) -> None:
-        self._limits.script_ended()
         self._watch.crashed(error)
+        self._limits.script_ended()
 
     def _used(self) -> bool:
         return self._watch.backward_calls > 0

@@ -82,3 +82,20 @@ class Life:
     reason: str = ""
     #: the line that the reason is about
     at: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GradientNow:
+    """The gradient of a parameter at one moment."""
+
+    name: str
+    shape: tuple[int, ...]
+    requires_grad: bool
+    #: class and place of the optimizer that holds it
+    optimizer: str
+    #: None where .grad is None
+    norm: float | None
+    #: the norm of the parameter itself
+    size: float
+    #: elements of the gradient that are NaN or infinite
+    lost: int = 0

@@ -56,19 +56,19 @@ def chosen(lives: Sequence[Life], name: str) -> list[Life]:
 
     Raises `UsageError` where there are none, with the nearest names.
     """
-    wanted = _plain(name)
-    exact = [life for life in lives if _plain(life.name) == wanted]
+    wanted = plain(name)
+    exact = [life for life in lives if plain(life.name) == wanted]
     if exact:
         return exact
-    ending = [life for life in lives if _plain(life.name).endswith("." + wanted)]
+    ending = [life for life in lives if plain(life.name).endswith("." + wanted)]
     if ending:
         return ending
-    matching = [life for life in lives if fnmatch.fnmatchcase(_plain(life.name), wanted)]
+    matching = [life for life in lives if fnmatch.fnmatchcase(plain(life.name), wanted)]
     if matching:
         return matching
     raise no_such("parameter of this run", name, [life.name for life in lives])
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """`model.layers.0.weight` for `model.layers[0].weight`."""
     return re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", name)

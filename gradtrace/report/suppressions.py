@@ -40,6 +40,11 @@ class Ignore:
         return site.path == self.site.path and site.line <= ours[1] and (site.end_line or site.line) >= ours[0]
 
 
+def is_silenced(finding: Finding) -> bool:
+    """Whether a comment silences this finding."""
+    return next(_matching(finding), None) is not None
+
+
 def apply(
     findings: Sequence[Finding], files: Iterable[str], judged: Collection[str], known: Collection[str]
 ) -> tuple[list[Finding], list[Silenced], list[Finding]]:

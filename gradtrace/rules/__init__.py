@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import pkgutil
 import sys
 import traceback
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
@@ -56,6 +57,10 @@ class Judge:
         self.failed = False
         #: the ordinary backward calls and steps since the last other one, by place
         self._ordinary: set[tuple[type[Any], Stack]] = set()
+
+    def copy(self) -> Judge:
+        """Another judge that has seen the same, and goes its own way from here."""
+        return copy.deepcopy(self)
 
     def see(self, event: Event) -> None:
         if isinstance(event, Unseen):
@@ -142,6 +147,11 @@ class Judge:
                 finding = self._findings[key]
                 where = f"rank{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
                 self._findings[key] = replace(finding, message=f"{finding.message} (on {where})")
+
+    @property
+    def places(self) -> Set[tuple[str, str, int]]:
+        """Rule, file and line of each finding so far."""
+        return self._findings.keys()
 
     @property
     def remarks(self) -> tuple[str, ...]:

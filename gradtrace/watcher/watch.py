@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -17,7 +17,7 @@ import torch
 from gradtrace.model.events import End, Event, Unseen
 from gradtrace.model.finding import SAVED_VALUES
 from gradtrace.model.graph import Graph
-from gradtrace.model.lives import Life
+from gradtrace.model.lives import GradientNow, Life
 from gradtrace.watcher import compat
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
@@ -27,14 +27,17 @@ from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.mode import WatchMode
 from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.patches import patched
+from gradtrace.watcher.core.pausing import PausingSession
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps
 from gradtrace.watcher.observers import Observers
 from gradtrace.watcher.parameters.lives import Lives
+from gradtrace.watcher.parameters.now import gradients_now
 from gradtrace.watcher.pictures.snapshot import Snapshots
 from gradtrace.watcher.truths.gradcheck import BackwardChecks
 
 if TYPE_CHECKING:
+    from gradtrace.watcher.stops import Stops
     from gradtrace.watcher.story.teller import Storyteller
 
 T = TypeVar("T")
@@ -61,7 +64,8 @@ class Watch:
     of it; `stop_after` ends the run after so many
     optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `rules` watches for what
     rules judge (by default where there are no snapshots), `lives` follows each parameter, `story` follows each statement,
-    `gradcheck` tries the backward of custom Functions.
+    `gradcheck` tries the backward of custom Functions. `stops` sees where a debugger may stop the run, and `pause` is
+    called whenever it may.
     """
 
     def __init__(
@@ -75,10 +79,15 @@ class Watch:
         rules: bool | None = None,
         lives: bool = False,
         story: Storyteller | None = None,
+        stops: Stops | None = None,
+        pause: Callable[[], None] | None = None,
         gradcheck: bool = False,
         debug: bool = False,
     ) -> None:
-        session = self._session = Session(listener, Frames(user_roots, launchers), debug)
+        frames = Frames(user_roots, launchers)
+        session = self._session = (
+            Session(listener, frames, debug) if pause is None else PausingSession(listener, frames, debug, pause)
+        )
         cuts = Origins(session)
         self._lives: Lives | None = None
         self._steps = Steps(session, stop_after)
@@ -99,6 +108,9 @@ class Watch:
         if story is not None:
             story.attach(session, cuts, self._steps)
             self._observers.append(story)
+        if stops is not None:
+            stops.attach(session)
+            self._observers.append(stops)
         self._steps.told_after = overriding(self._observers, "after_step")
         self._steps.told_unseen = overriding(self._observers, "after_unseen_step")
         self._steps.told_group = overriding(self._observers, "after_group")
@@ -187,6 +199,46 @@ class Watch:
         for observer in self._observers:
             self._session.guarded(observer.crashed, error, stack)
 
+    def report_so_far(self, listener: Callable[[Event], None]) -> None:
+        """Gives the listener, and no other one, what the end of the run would bring if it came now."""
+        assert isinstance(self._session, PausingSession)
+        with self._session.listening(listener):
+            for observer in self._observers:
+                self._session.guarded(observer.so_far)
+            self._session.emit(End(held=self._session.held()))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While open, what runs is not the script's: nothing is watched."""
+        with self._session.unwatched():
+            left = self._mode.leave()
+            try:
+                yield
+            finally:
+                if left:
+                    self._mode.come_back()
+
+    def meet(self, frame: FrameType | None) -> None:
+        """Learns the names of parameters from the code that runs in `frame`."""
+        if self._lives is not None:
+            self._session.guarded(self._lives.meet, frame)
+
+    def is_user_frame(self, frame: FrameType) -> bool:
+        """Whether it runs code of the user's."""
+        return self._session.frames.is_user(frame.f_code.co_filename)
+
+    def user_frame_of(self, traceback: TracebackType) -> FrameType | None:
+        """The innermost frame of the user's in which an exception was raised."""
+        found, at = None, traceback
+        while at is not None:
+            found = at.tb_frame if self.is_user_frame(at.tb_frame) else found
+            at = at.tb_next  # type: ignore[assignment]
+        return found
+
+    def gradients(self, frame: FrameType) -> tuple[GradientNow, ...]:
+        """The gradients, as they are now, of the parameters that the code running in `frame` can name."""
+        return self._session.guarded(gradients_now, frame, self._session) or ()
+
     def _end(self) -> None:
         for observer in self._observers:
             self._session.guarded(observer.at_end)
@@ -202,7 +254,7 @@ class Watch:
 
     @property
     def lives(self) -> tuple[Life, ...]:
-        """What became of each parameter, once the run is over."""
+        """What became of each parameter so far."""
         return self._lives.lives if self._lives is not None else ()
 
     def user_files(self) -> tuple[str, ...]:

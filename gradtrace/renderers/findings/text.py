@@ -18,7 +18,7 @@ is spelled out.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -60,6 +60,13 @@ def draw(report: Report, console: Console, detail: int = 0) -> None:
         page.details(report)
     if detail >= 0:
         page.summary(report)
+
+
+def listing(findings: Sequence[Finding], console: Console) -> None:
+    """Prints findings alone."""
+    page = _ReportPage(console, None)
+    for finding in findings:
+        page.finding(finding)
 
 
 class _ReportPage:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from gradtrace.model.lives import Arrival, Life, State, StepInterval, Stretch
+from gradtrace.model.lives import Arrival, GradientNow, Life, State, StepInterval, Stretch
 from gradtrace.model.site import Stack
 from gradtrace.renderers import wording
 
@@ -75,6 +75,32 @@ def _story(life: Life, console: Console, main: str) -> None:
         for first, words in zip([number] + [""] * len(told), told, strict=False):
             _line(console, Text(f"  {first:<{width}}  {words}"))
     _line(console, Text(_verdict(life, console, main), _STYLE.get(life.state, "bold red")))
+
+
+def gradients(rows: Sequence[GradientNow], console: Console) -> None:
+    """A table of the gradients that there are at one moment."""
+    names = max((len(row.name) for row in rows), default=0)
+    shapes = max((len(str(list(row.shape))) for row in rows), default=0)
+    told = [_gradient(row) for row in rows]
+    width = max((len(words) for words, _ in told), default=0)
+    for row, (words, style) in zip(rows, told, strict=True):
+        text = Text(f"{row.name:<{names}}  {list(row.shape)!s:<{shapes}}  ", "bold")
+        text.append(f"{words:<{width}}", style)
+        text.append(f"  {row.optimizer or 'in no optimizer'}", "dim")
+        text.rstrip()
+        _line(console, text)
+
+
+def _gradient(row: GradientNow) -> tuple[str, str]:
+    """What there is in .grad, and its style."""
+    if row.norm is None:
+        return ("grad None", "bold red") if row.requires_grad else ("does not require grad", "cyan")
+    if row.lost:
+        return f"grad has {wording.count(row.lost, 'value')} that are not finite", "bold red"
+    if not row.norm:
+        return "grad all zero", "bold red"
+    relative = f", {row.norm / row.size:.2g} of the weight" if row.size else ""
+    return f"grad {row.norm:.3g}{relative}", "green"
 
 
 def _verdict(life: Life, console: Console, main: str) -> str:

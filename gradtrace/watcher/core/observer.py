@@ -105,6 +105,10 @@ class Observer:
     def at_end(self) -> None:
         """The run is over."""
 
+    def so_far(self) -> None:
+        """Reports what `at_end` would report were the run over now, and changes nothing: the run goes on. A debugger asks
+        for it, to stop before the end; what judges complete runs alone leaves it out."""
+
     def abandoned(self) -> None:
         """This is a forked child, in which nothing is watched."""
 

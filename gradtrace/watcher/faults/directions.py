@@ -106,6 +106,8 @@ class Directions(Observer):
             if read.zero and read.name and read.looks >= _ENOUGH:
                 self.session.emit(FlatGradient((read.name,), 1, "reverse", stack, read.looks, read.backward))
 
+    so_far = at_end
+
 
 def _takes_last(user: Any, run: _BidirectionalRun) -> bool:
     if type(user).__name__ != "SelectBackward0" or wrapped(saved_argument(user, "dim")) % 3 != run.time:

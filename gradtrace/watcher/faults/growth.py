@@ -290,6 +290,8 @@ class GrowthWatcher(Observer):
         for growth in self._pending.values():
             self.session.emit(growth)
 
+    so_far = at_end
+
 
 def _node(tensor: torch.Tensor) -> Any:
     try:

@@ -262,6 +262,16 @@ class Accounts(Observer):
     def at_end(self) -> None:
         for account in self._accounts.values():
             self._tell_times(account)
+        self._tell_rest()
+
+    def so_far(self) -> None:
+        for account in self._accounts.values():
+            if account.fed is not None and account.times:
+                self.session.emit(replace(account.fed, times=account.times))
+        self._tell_rest()
+
+    def _tell_rest(self) -> None:
+        """The optimizers that have made no step, and the gradients that no optimizer uses."""
         stepped = {key for key, account in self._accounts.items() if account.steps}
         for key, account in self._accounts.items():
             if not account.steps and account.waiting:

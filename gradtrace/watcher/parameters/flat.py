@@ -230,6 +230,8 @@ class FlatGradients(Observer):
         zeros = [one for one in always if one.calls >= _ITERATIONS]
         self.session.emit(Truth("gradients are not zero", len(self._looked), len(zeros), names))
 
+    so_far = at_end
+
     def _tell_flat(self) -> None:
         told: dict[tuple[Stack, str], list[_Zero]] = {}
         for zero in self._zero.values():

@@ -94,23 +94,25 @@ class _Record:
         if update is not None:
             self.updates.add(update)
             self.moved = self.moved or update > 0
-        self._append(StepInterval(self.steps, tuple(self.arrivals), step, optimizer, gradient, update))
+        _append(self.stretches, StepInterval(self.steps, tuple(self.arrivals), step, optimizer, gradient, update))
         self.arrivals = []
 
-    def finish(self) -> None:
-        """The run is over; what arrived after the last step belongs to an iteration without one."""
+    def stretches_so_far(self) -> tuple[Stretch, ...]:
+        """With what arrived after the last step, which belongs to an iteration without one."""
+        found = list(self.stretches)
         if self.arrivals:
-            self._append(StepInterval(self.steps + 1, tuple(self.arrivals)))
-            self.arrivals = []
+            _append(found, StepInterval(self.steps + 1, tuple(self.arrivals)))
+        return tuple(found)
 
-    def _append(self, iteration: StepInterval) -> None:
-        before = self.stretches[-1] if self.stretches else None
-        if before is not None and before.last.shape == iteration.shape:
-            self.stretches[-1] = Stretch(before.first, iteration, before.times + 1)
-            return
-        self.stretches.append(Stretch(iteration, iteration, 1))
-        if len(self.stretches) > 2 * _STRETCHES:
-            del self.stretches[_STRETCHES]
+
+def _append(stretches: list[Stretch], iteration: StepInterval) -> None:
+    before = stretches[-1] if stretches else None
+    if before is not None and before.last.shape == iteration.shape:
+        stretches[-1] = Stretch(before.first, iteration, before.times + 1)
+        return
+    stretches.append(Stretch(iteration, iteration, 1))
+    if len(stretches) > 2 * _STRETCHES:
+        del stretches[_STRETCHES]
 
 
 class Lives(Observer):
@@ -128,7 +130,6 @@ class Lives(Observer):
         #: values before the step that runs, by optimizer
         self._values: dict[TensorId, list[torch.Tensor]] = {}
         self._searches = _SEARCHES
-        self.lives: tuple[Life, ...] = ()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -142,7 +143,7 @@ class Lives(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if call.accumulates:
             leaves = [leaf for leaf in call.leaves if leaf.grad is not None]
-            norms = _norms([leaf.grad for leaf in leaves])
+            norms = norms_of([leaf.grad for leaf in leaves])
             self._before = {self.session.ids.of(leaf): norm for leaf, norm in zip(leaves, norms, strict=True)}
             if self._searches and any(self.session.ids.known(leaf) not in self._records for leaf in call.leaves):
                 self._searches -= 1
@@ -162,7 +163,7 @@ class Lives(Observer):
         if not call.accumulates or error is not None:
             return
         leaves = [leaf for leaf in call.leaves if leaf.grad is not None]
-        for leaf, norm in zip(leaves, _norms([leaf.grad for leaf in leaves]), strict=True):
+        for leaf, norm in zip(leaves, norms_of([leaf.grad for leaf in leaves]), strict=True):
             record = self._record(leaf)
             if record is not None:
                 self._look_for_update(leaf, record)
@@ -190,10 +191,10 @@ class Lives(Observer):
         before = self._values.pop(self.session.ids.of(optimizer), [])
         if len(before) != len(held):
             return
-        changes = _norms([one.data - was for one, was in zip(held, before, strict=True)])
-        sizes = _norms(before)
+        changes = norms_of([one.data - was for one, was in zip(held, before, strict=True)])
+        sizes = norms_of(before)
         used = [one for one in held if one.grad is not None]
-        norms = dict(zip(map(self.session.ids.of, used), _norms([one.grad for one in used]), strict=True))
+        norms = dict(zip(map(self.session.ids.of, used), norms_of([one.grad for one in used]), strict=True))
         kind = type(optimizer).__name__
         for one, change, size in zip(held, changes, sizes, strict=True):
             record = self._record(one)
@@ -225,11 +226,18 @@ class Lives(Observer):
 
     def at_end(self) -> None:
         self._name(names.everything(None, self.session.frames))
-        self.lives = tuple(_life(record) for record in self._records.values())
+
+    @property
+    def lives(self) -> tuple[Life, ...]:
+        """What became of each parameter so far."""
+        return tuple(_life(record) for record in self._records.values())
+
+    def meet(self, frame: FrameType | None) -> None:
+        """Learns the names that the code running in `frame` has for parameters."""
+        self._name(names.everything(frame, self.session.frames))
 
 
 def _life(record: _Record) -> Life:
-    record.finish()
     made = record.optimizer
     return Life(
         record.name,
@@ -239,7 +247,7 @@ def _life(record: _Record) -> Life:
         made.kind if made is not None else "",
         made.stack if made is not None else (),
         record.steps,
-        tuple(record.stretches),
+        record.stretches_so_far(),
         tuple(record.gradients.values),
         tuple(record.updates.values),
     )
@@ -257,7 +265,7 @@ def _state(record: _Record) -> State:
     return State.TRAINS if record.moved else State.UNMOVED
 
 
-def _norms(tensors: Sequence[Any]) -> list[float]:
+def norms_of(tensors: Sequence[Any]) -> list[float]:
     """The norm of each tensor, read in one copy from each device."""
     dense = [one.coalesce().values() if one.is_sparse else one for one in tensors]
     norms = [torch.linalg.vector_norm(one.detach().float()) if one.numel() else torch.zeros(()) for one in dense]

@@ -105,6 +105,8 @@ class Unowned(Observer):
         #: parameters that others take care of
         self._meant: set[Hashable] = set()
         self._frozen: set[TensorId] = set()
+        #: what is judged is the whole run, not what there is of it so far
+        self._ends = True
         self._unfrozen: dict[TensorId, Stack] = {}
         #: parameters of networks whose results others are compared with
         self._measuring: set[TensorId] = set()
@@ -305,6 +307,13 @@ class Unowned(Observer):
             if one.iterations >= _ITERATIONS and not one.stays:
                 self._tell_passing(stack, one)
 
+    def so_far(self) -> None:
+        self._ends = False
+        try:
+            self.at_end()
+        finally:
+            self._ends = True
+
     def _why(self, one: _UnownedParameter) -> str:
         birth, name = one.birth, one.name
         if one.plain:
@@ -351,7 +360,8 @@ class Unowned(Observer):
         if key is None:
             return False
         one.made = self._births.optimizer(key)
-        self._reach.excuse(key)
+        if self._ends:
+            self._reach.excuse(key)
         return True
 
     def _left_behind(self, key: TensorId, one: _UnownedParameter) -> bool:

@@ -342,6 +342,8 @@ class Reach(Observer):
             if group.is_telling:
                 self._tell(group)
 
+    so_far = at_end
+
     def _tell(self, group: _Group) -> None:
         told: dict[Any, list[tuple[TensorId, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():

@@ -128,8 +128,12 @@ class Snapshots(Observer):
             return
         if self._line in (None, place[1]):
             self._seen.add(place)
-            request = "backward" if call.accumulates else "grad"
-            self.graphs.append(self._picture(outputs, frame, request, call.stack, call.retain, call.create, call.root))
+            self.graphs.append(self.picture_of(call, frame, outputs))
+
+    def picture_of(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> Graph:
+        """The graph that a backward call is about to run through."""
+        request = "backward" if call.accumulates else "grad"
+        return self._picture(outputs, frame, request, call.stack, call.retain, call.create, call.root)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         """Puts the gradients that came by into the picture."""
@@ -345,7 +349,7 @@ class _GraphSnapshot:
             stack=stack,
             module=self._paths.get(call, ""),
             saved=saved,
-            value=_value(output),
+            value=value_of(output),
             tags=_tags(node, made, saved, hooked, self.session.is_created(self._numbers[number]), live),
             call=call if call in self._paths else 0,
             made=self._ranks[number],
@@ -355,7 +359,7 @@ class _GraphSnapshot:
         leaf = node.variable
         known = self.session.book.known(leaf)
         name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
-        return Node(self.ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=_value(leaf))
+        return Node(self.ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=value_of(leaf))
 
 
 def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
@@ -427,7 +431,8 @@ def _short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _value(tensor: Any) -> str | None:
+def value_of(tensor: Any) -> str | None:
+    """The value of a scalar; None for all else."""
     if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1 or tensor.dim() > 0 or tensor.is_complex():
         return None
     return f"{tensor.item():.6g}"

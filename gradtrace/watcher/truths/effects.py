@@ -94,6 +94,8 @@ class Effects(Observer):
         self.session.emit(Truth("steps find gradients", checked, empty))
         self.session.emit(Truth("steps change parameters", checked, broken))
 
+    so_far = at_end
+
     def _tell(self, steps: _StepEffects) -> None:
         if steps.count < _ENOUGH:
             return

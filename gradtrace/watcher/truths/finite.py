@@ -168,3 +168,5 @@ class Finite(Observer):
             self.session.emit(NonFiniteLoss(*self._told_loss, self._lost_steps))
         self.session.emit(Truth("losses are finite", self._losses, self._lost_losses))
         self.session.emit(Truth("gradients are finite", self._gradients, self._lost_gradients))
+
+    so_far = at_end

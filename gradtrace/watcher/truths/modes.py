@@ -212,6 +212,8 @@ class Modes(Observer):
             if calls >= _CALLS:
                 self.session.emit(DropoutInEvaluation(stack, calls))
 
+    so_far = at_end
+
 
 def _layer(frame: FrameType) -> Module | None:
     """The module that called a function of torch.nn.functional: the first argument of a method."""

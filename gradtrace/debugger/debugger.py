@@ -1,0 +1,266 @@
+"""Decides where the script stops, and lets the user look around there.
+
+    debugger = Debugger(wish, judge, ...)
+    debugger.watch = Watch(debugger.see, stops=debugger.stops, pause=debugger.pause, ...)
+    with debugger.attached(): ...
+
+Between two pieces of watching `pause` is called: where something happened by then that is a reason to stop, the prompt
+opens in the innermost frame of the user's.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from types import FrameType
+from typing import Any
+
+from gradtrace.debugger import terminal
+from gradtrace.debugger.questions import GradientPrompt
+from gradtrace.debugger.wishes import Wish
+from gradtrace.errors import UsageError
+from gradtrace.host.script import StopRun, Terminated
+from gradtrace.host.tracebacks import is_ours, without_our_frames
+from gradtrace.model.events import Backward, Event, Step
+from gradtrace.model.finding import Finding
+from gradtrace.model.graph import Graph
+from gradtrace.model.lives import GradientNow, Life
+from gradtrace.model.moments import Halt, Moment
+from gradtrace.renderers import wording
+from gradtrace.report import reasons, suppressions
+from gradtrace.rules import Judge
+from gradtrace.watcher.pictures.latest import LatestPictures
+from gradtrace.watcher.stops import Stops
+from gradtrace.watcher.watch import Watch, graph_of
+
+#: what would be found at the end is asked for at each of so many first events, and then ever more rarely
+_EACH, _SHARE = 64, 16
+_INTRODUCTION = "(graph, path, why, grads, saved, cuts, findings, diff and until tell of gradients; help explains them)"
+
+
+class Debugger:
+    """One run. `listener` gets each event, as without a debugger; `judge` judges it."""
+
+    def __init__(self, wish: Wish, judge: Judge, listener: Callable[[Event], None], color: bool) -> None:
+        self._wish = self._standing = wish
+        self._judge = judge
+        self._listener = listener
+        self._color = color
+        self.pictures = LatestPictures()
+        self.stops = Stops(lambda: self._wish.moments, self._reached, self._in_child)
+        self._watch: Watch | None = None
+        self._prompt: GradientPrompt | None = None
+        #: findings that were a reason to stop, or were there before the wish
+        self._known: set[tuple[str, str, int]] = set()
+        self._reason = ""
+        #: events that may complete a finding, and the number of them at which to judge next
+        self._events = self._judged_at = 0
+        self._busy = self._over = False
+        self._introduced = False
+        #: the exception at which it stopped while that was on its way
+        self._met = ""
+        self._handler: Any = None
+
+    def attach(self, watch: Watch) -> None:
+        """Tells it of whose run."""
+        self._watch = watch
+        self._prompt = GradientPrompt(watch.is_user_frame, self, self._color)
+
+    @property
+    def _running(self) -> tuple[Watch, GradientPrompt]:
+        assert self._watch is not None
+        assert self._prompt is not None
+        return self._watch, self._prompt
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        """Open while the script runs."""
+        _, prompt = self._running
+        with terminal.kept(), self._interrupts():
+            for path, line in self._wish.lines:
+                error = prompt.set_break(path, line)
+                if error:
+                    prompt.message(f"*** {error}")
+            if self._wish.lines:
+                prompt.wait_for_lines()
+            try:
+                yield
+            finally:
+                sys.settrace(None)
+                self._over = True
+
+    @contextmanager
+    def _interrupts(self) -> Iterator[None]:
+        """While open, Ctrl-C stops the script where it is; a second one, before that, ends it as without a debugger."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+        signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            yield
+        finally:
+            if signal.getsignal(signal.SIGINT) == self._interrupted:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        users = self._users_frame(frame)
+        if self._over or self._reason or self._busy or users is None:
+            signal.default_int_handler(number, frame)
+        self._reason = "interrupted by Ctrl-C"
+        assert users is not None
+        self._running[1].stop_soon(users)
+
+    def _in_child(self) -> None:
+        """A forked child: nothing is stopped there."""
+        self._over = True
+        sys.settrace(None)
+
+    # reasons to stop
+
+    def see(self, event: Event) -> None:
+        """Something happened."""
+        self._listener(event)
+        self._events += isinstance(event, (Backward, Step))
+        if not self._busy:
+            self._look_for_reason(self._judge)
+
+    def _reached(self, halt: Halt) -> None:
+        if not self._busy and not self._over:
+            self._reason = self._reason or halt.text
+
+    def _look_for_reason(self, judge: Judge) -> None:
+        """Whether something was found that is a reason to stop and was none before."""
+        if self._reason or not self._wish.judges or judge.places <= self._known:
+            return
+        fresh = [finding for finding in judge.findings if finding.place not in self._known]
+        self._known |= judge.places
+        wanted = [finding for finding in fresh if self._wish.fits(finding) and not suppressions.is_silenced(finding)]
+        if wanted:
+            self._reason = _told(wanted[0])
+
+    def _judge_so_far(self) -> None:
+        """What the end would bring is a reason, too: many rules look at the run as a whole."""
+        if self._events < self._judged_at or self._reason or not self._wish.judges:
+            return
+        self._judged_at = self._events + 1 + max(0, self._events - _EACH) // _SHARE
+        watch, _ = self._running
+        self._look_for_reason(self._so_far(watch))
+
+    def _so_far(self, watch: Watch) -> Judge:
+        judge = self._judge.copy()
+        watch.report_so_far(judge.see)
+        return judge
+
+    def pause(self) -> None:
+        """Between two pieces of watching: stops the script where there is a reason to. Raises `StopRun` where the user
+        ends the run."""
+        if self._busy or self._over or self._watch is None:
+            return
+        self._busy = True
+        try:
+            self._judge_so_far()
+            frame = self._users_frame(sys._getframe()) if self._reason else None
+            if frame is not None:
+                self._stop(frame)
+        finally:
+            self._busy = False
+        if frame is not None:
+            self._running[1].resume(frame)
+
+    def _users_frame(self, frame: FrameType | None) -> FrameType | None:
+        """The innermost frame of the user's, not of a library that was called by it."""
+        watch, _ = self._running
+        while frame is not None and (is_ours(frame) or not watch.is_user_frame(frame)):
+            frame = frame.f_back
+        return frame
+
+    def _stop(self, frame: FrameType) -> None:
+        error = sys.exc_info()[1]
+        self._met = _summary(error) if error is not None else ""
+        if self._met:
+            self._reason += f"\n{self._met} is on its way"
+        self._running[1].stop_in(frame)
+
+    @contextmanager
+    def at_prompt(self) -> Iterator[None]:
+        """Open while the user looks around: what runs then is not watched."""
+        watch, prompt = self._running
+        was_busy, self._busy = self._busy, True
+        self._wish = self._standing
+        try:
+            with watch.paused(), terminal.at_prompt():
+                self._announce(prompt)
+                yield
+        finally:
+            self._busy = was_busy
+
+    def _announce(self, prompt: GradientPrompt) -> None:
+        prompt.stdout = sys.stdout
+        reason, self._reason = self._reason, ""
+        if reason:
+            prompt.message(f"\nstopped: {reason}")
+        if not self._introduced:
+            self._introduced = True
+            prompt.message(_INTRODUCTION)
+
+    def post_mortem(self, error: BaseException) -> None:
+        """The script ends by this exception: stops where it was raised."""
+        watch, prompt = self._running
+        traceback = without_our_frames(error.__traceback__)
+        if isinstance(error, (StopRun, Terminated, SystemExit, KeyboardInterrupt)) or traceback is None:
+            return
+        if self._met == _summary(error) or watch.user_frame_of(traceback) is None:
+            return
+        sys.settrace(None)
+        self._reason = f"{_summary(error)}, which nothing catches" + (f"\n{self._reason}" if self._reason else "")
+        with suppress(StopRun):  # it ends in any case
+            prompt.post_mortem(traceback)
+
+    # what the prompt asks for
+
+    def graph(self, tensor: Any, frame: FrameType) -> Graph:
+        """The graph behind a tensor. Raises `UsageError` where it has none."""
+        if not getattr(tensor, "requires_grad", False):
+            raise UsageError(f"this {type(tensor).__name__} has no graph: it does not require grad")
+        return graph_of([tensor], frame)
+
+    def latest(self) -> tuple[Graph | None, Graph | None]:
+        """The graph of the last backward call, and that of the call before on the same line."""
+        return self.pictures.latest, self.pictures.previous
+
+    def lives(self, frame: FrameType) -> Sequence[Life]:
+        """What became of each parameter so far, with the reasons."""
+        watch, _ = self._running
+        watch.meet(frame)
+        return reasons.explained(watch.lives, self.findings())
+
+    def gradients(self, frame: FrameType) -> Sequence[GradientNow]:
+        """The gradients that there are now."""
+        return self._running[0].gradients(frame)
+
+    def findings(self) -> Sequence[Finding]:
+        """What would be reported were the run to end now."""
+        return self._so_far(self._running[0]).findings
+
+    def until(self, moment: Moment) -> None:
+        """Stops at this moment next, and then at those of before again."""
+        self._wish = replace(self._standing, moments=frozenset({moment}), rules=frozenset())
+        self._judged_at = 0
+
+
+def _told(finding: Finding) -> str:
+    place = wording.place(finding.site)
+    advice = f"\nhelp: {finding.help}" if finding.help else ""
+    return f"{finding.level}[{finding.rule}] at {place}: {finding.message}{advice}"
+
+
+def _summary(error: BaseException) -> str:
+    text = str(error).splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__

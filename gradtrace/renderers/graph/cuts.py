@@ -1,0 +1,35 @@
+"""Prints where the paths of a graph are cut, and which parameters it does not lead to.
+
+z  ✂ detach() at model.py:20, behind it TanhBackward0
+no path to model.encoder.weight, model.encoder.bias
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from gradtrace.model.graph import Graph, Kind, Node
+from gradtrace.renderers import wording
+
+#: parameters that are named
+_NAMES = 8
+
+
+def render(graph: Graph, console: Console) -> None:
+    """One line for each cut, and one for the parameters that no path leads to."""
+    main = graph.stack[0].path if graph.stack else ""
+    lines = [_cut(graph, node, main) for node in graph.nodes if node.kind is Kind.CUT]
+    for line in dict.fromkeys(lines) or ["no path of this graph is cut"]:
+        console.print(Text(line), soft_wrap=True)
+    if graph.absent:
+        more = f" and {len(graph.absent) - _NAMES} more" if len(graph.absent) > _NAMES else ""
+        console.print(Text(f"no path to {', '.join(graph.absent[:_NAMES])}{more}", "bold red"), soft_wrap=True)
+
+
+def _cut(graph: Graph, node: Node, main: str) -> str:
+    behind = [graph.by_id[edge.source] for edge in graph.edges if edge.user == node.id]
+    name = node.name or next((one.name for one in behind if one.name), "") or "a value"
+    at = f" at {wording.place(node.stack[0], main)}" if node.stack else ""
+    operation = next((one.op for one in behind if one.op), "")
+    return f"{name}  \u2702 {node.op}{at}" + (f", behind it {operation}" if operation else "")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from browser import CHROMIUM, Browser
 
 from gradtrace.watcher.code import frames
 
@@ -329,3 +331,84 @@ def test_what_is_too_large_to_be_looked_at_is_not_told_as_nothing(
     assert "with respect to leaves beyond the part of its graph that was looked at" in story
     assert "not reached" not in story
     assert story.count("a leaf that requires grad") == 1
+
+
+ENDLESS = """
+    import torch
+    from torch import nn
+
+    def train(model, optimizer):
+        while True:
+            loss = model(torch.ones(4, 3)).sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    model = nn.Linear(3, 1)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+
+
+def test_the_story_is_shown_while_the_script_runs_and_stays_when_it_is_killed(gradtrace) -> None:
+    command = [sys.executable, "-m", "gradtrace", "follow", gradtrace.write(ENDLESS)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=gradtrace.directory, env=gradtrace.environment) as run:
+        assert run.stdout is not None
+        shown = []
+        for line in run.stdout:
+            shown.append(line.decode())
+            if "optimizer.step()" in shown[-1]:
+                break
+        run.kill()
+    text = "".join(shown)
+    assert "model is a Linear with 2 parameters" in text
+    assert "── iteration 1 ──" in text
+    assert "computes the gradient of loss" in text
+
+
+def test_what_is_shown_early_is_not_shown_again(gradtrace) -> None:
+    text = ENDLESS.replace("while True", "for step in range(4000)")
+    told = gradtrace.alone("follow", gradtrace.write(text)).out
+    assert told.count("model = nn.Linear(3, 1)") == 1
+    assert told.count("── iteration 1 ──") == 1
+    first, last = told.index("── iteration 1 ──"), told.rindex("── iterations ")
+    assert first < last
+    assert "4,000: " in told[last:]
+
+
+def test_buffers_are_not_called_parameters(told: Callable[..., list[str]]) -> None:
+    text = """
+        import torch
+        from torch import nn
+        norms = nn.Sequential(*(nn.BatchNorm1d(3) for _ in range(5)))
+        out = norms(torch.randn(4, 3))
+    """
+    lines = "\n".join(told(text))
+    assert "5 buffers of norms are written in place" in lines
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+def test_the_page_folds_the_parameters_of_a_module(gradtrace) -> None:
+    text = """
+        import torch
+        from torch import nn
+        model = nn.Sequential(*(nn.Linear(3, 3) for _ in range(8)))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        x = torch.ones(2, 3)
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+    """
+    gradtrace.here("follow", "-o", "story.html", gradtrace.write(text))
+    browser = Browser(gradtrace.directory / "profile")
+    try:
+        browser.open(gradtrace.directory / "story.html")
+        browser.run("show(steps.length - 1)")
+        rows = "[...document.querySelectorAll('#state tr')].map(one => one.textContent)"
+        names = browser.run(rows)
+        assert "▸ model16 parameters, 16 changedleaf" in names
+        assert len(names) < 8
+        browser.run("document.querySelector('tr.fold').click()")
+        assert len(browser.run(rows)) == len(names) + 16
+        assert browser.complaints == []
+    finally:
+        browser.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 
 from gradtrace.commands.run import Options, WatchedRun, by_ending
 from gradtrace.errors import ExitCode, UsageError, no_such
@@ -17,6 +18,8 @@ from gradtrace.renderers.paper import Paper
 from gradtrace.rules import Judge
 from gradtrace.stories.chronicle import Chronicle
 
+#: seconds until what there is of the story is written; from then on, how many times as long as writing takes it waits
+_AFTER, _SHARE = 1.0, 20
 #: each is a module of renderers.story
 FORMATS = ("text", "json", "html")
 
@@ -49,20 +52,53 @@ def follow(options: Options, wanted: StoryOptions) -> int:
         from gradtrace.watcher.watch import Watch
 
     render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.story.{kind}").render
-    judge, chronicle = Judge(), Chronicle(wanted.loops)
+    judge = Judge()
+    stream: _Stream | None = None
+    if kind == "text" and options.output is None:
+        stream = _Stream(program.name, judge, out)
+    chronicle = Chronicle(wanted.loops, stream.tick if stream is not None else lambda: None)
+    if stream is not None:
+        stream.chronicle = chronicle
     teller = Storyteller(chronicle, Wanted(wanted.function, wanted.lines))
     listener = _listener(judge, chronicle)
     watch = Watch(listener, user_roots=roots, stop_after=options.steps, story=teller, debug=options.debug)
 
     def finish(ended: Ended) -> int:
         story = chronicle.story(program.name, ended, judge.findings, watch.remarks + watch.unseen)
-        out.write(render(story, out.paper))
+        out.write(render(story, out.paper) if stream is None else stream.finish(story))
         if not story.items:
             lines = " in these lines" if wanted.lines else ""
             streams.announce(f"no statement of {wanted.function or program.name} ran{lines}")
         return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
 
     return WatchedRun(program, watch, finish).run(options.timeout)
+
+
+class _Stream:
+    """Writes the story while it happens, of a run that takes longer than one waits for."""
+
+    def __init__(self, script: str, judge: Judge, out: Out) -> None:
+        from gradtrace.renderers.story.text import Stream
+
+        self._script = script
+        self._judge = judge
+        self._out = out
+        self._stream = Stream(out.paper)
+        self._due = 0.0
+        self.chronicle: Chronicle | None = None
+
+    def tick(self) -> None:
+        """A statement begins."""
+        now = monotonic()
+        self._due = self._due or now + _AFTER
+        if now < self._due or self.chronicle is None:
+            return
+        self._out.write(self._stream.advance(self.chronicle.so_far(self._script, self._judge.findings)) or None)
+        self._due = monotonic() + _SHARE * (monotonic() - now)
+
+    def finish(self, story: Story) -> str:
+        """What is left to write."""
+        return self._stream.finish(story)
 
 
 def _listener(judge: Judge, chronicle: Chronicle) -> Callable[[Event], None]:

@@ -130,6 +130,8 @@ class Written:
     #: the operation that saved the old numbers for its backward, and the line that made it
     saved_by: str = ""
     saved_line: int = 0
+    #: "parameter", "buffer" of a module, or another "tensor"
+    part: str = "tensor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class StoryStep:
     source: str
     facts: tuple[Fact, ...] = ()
     calls: tuple[FunctionCall, ...] = ()
+    #: it has not ended yet; likewise below
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,7 @@ class FunctionCall:
     items: tuple[Item, ...] = ()
     #: the step in which an earlier call showed the same; 0 where this one is shown
     like: int = 0
+    running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +239,7 @@ class Loop:
     printed: tuple[str, ...] = ()
     #: how many of them were like one that is shown
     alike: int = 0
+    running: bool = False
 
 
 Item: TypeAlias = StoryStep | Loop

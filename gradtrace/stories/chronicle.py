@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -120,10 +120,12 @@ class _OpenStep:
 
 
 class Chronicle:
-    """Records the story as it happens. `loops` is how many iterations of each loop are shown in any case."""
+    """Records the story as it happens. `loops` is how many iterations of each loop are shown in any case; `on_step` is
+    called when a statement begins."""
 
-    def __init__(self, loops: int = 1) -> None:
+    def __init__(self, loops: int = 1, on_step: Callable[[], None] = lambda: None) -> None:
         self._loops = loops
+        self._on_step = on_step
         self._steps = 0
         self._open: list[_Open] = [_Open("", "", 0)]
         #: which step showed a call of this shape
@@ -174,6 +176,7 @@ class Chronicle:
         self._enter_loops(here, path, line)
         self._steps += 1
         here.step = _OpenStep(self._steps, path, line, syntax.text_of(path, line))
+        self._on_step()
 
     def end(self, facts: Sequence[Fact]) -> None:
         """The statement that runs in the innermost function has ended."""
@@ -281,6 +284,45 @@ class Chronicle:
                 self._placed.setdefault(max(closed), []).append(key)
                 return
 
+    def so_far(self, script: str, findings: Sequence[Finding]) -> Story:
+        """What will stay as it is, with what is running: of that only what cannot be folded away any more."""
+        return self._as_story(script, Ended("finished"), self._running_items(0), findings)
+
+    def _running_items(self, depth: int) -> tuple[Item, ...]:
+        """The items of the function at this depth."""
+        here = self._open[depth]
+        block = [*here.block, *self._running_step(depth)]
+        outer = [here.items, *(one.iteration for one in here.loops)]
+        for at in reversed(range(len(here.loops))):
+            iterations = here.loops[at]
+            shown = [*iterations.shown]
+            if iterations.count < self._loops and _worth(block):
+                shown.append(Iteration(iterations.count + 1, tuple(block)))
+            loop = Loop(
+                iterations.path, iterations.head, iterations.source, iterations.count, tuple(shown), running=True
+            )
+            block = [*outer[at], *([loop] if shown else [])]
+        return tuple(block)
+
+    def _running_step(self, depth: int) -> list[Item]:
+        """The statement that runs at this depth, if it has called a function for the first time; what it changes is not
+        known yet."""
+        step = self._open[depth].step
+        if step is None or depth + 1 >= len(self._open):
+            return []
+        callee = self._open[depth + 1]
+        calls = [*step.calls]
+        if not any(key[:2] == (callee.path, callee.line) for key in self._called()):
+            items = self._running_items(depth + 1)
+            calls.append(FunctionCall(callee.function, callee.path, callee.line, callee.given, items, running=True))
+        return [StoryStep(step.number, step.path, step.line, step.source, (), tuple(calls), running=True)]
+
+    def _called(self) -> Iterator[tuple[Hashable, ...]]:
+        """Functions of which a call was shown."""
+        for key in self._calls:
+            assert isinstance(key, tuple)
+            yield key
+
     def story(self, script: str, ended: Ended, findings: Sequence[Finding], remarks: tuple[str, ...] = ()) -> Story:
         """The whole, with the findings as they are in the end."""
         while len(self._open) > 1:
@@ -288,7 +330,17 @@ class Chronicle:
         self.end(())
         root = self._open[0]
         self._close(root, 0)
-        steps = {step.number: step for step in steps_of(root.items)}
+        return self._as_story(script, ended, tuple(root.items), findings, remarks)
+
+    def _as_story(
+        self,
+        script: str,
+        ended: Ended,
+        items: tuple[Item, ...],
+        findings: Sequence[Finding],
+        remarks: tuple[str, ...] = (),
+    ) -> Story:
+        steps = {step.number: step for step in steps_of(items)}
         placed: dict[int, tuple[Finding, ...]] = {}
         elsewhere = []
         for finding in findings:
@@ -297,7 +349,7 @@ class Chronicle:
                 placed[at] = (*placed.get(at, ()), finding)
             else:
                 elsewhere.append(finding)
-        return Story(script, tuple(root.items), ended, placed, tuple(elsewhere), remarks)
+        return Story(script, items, ended, placed, tuple(elsewhere), remarks)
 
     def _place_of(self, finding: Finding, steps: dict[int, StoryStep]) -> int:
         """The step that shows a finding: where it was found, else the first at its line; 0 where there is none."""

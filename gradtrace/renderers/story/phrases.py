@@ -92,8 +92,9 @@ def _nested(given: Sequence[Number], shape: Sequence[int]) -> str:
     return f"[{', '.join(_nested(given[at * size : (at + 1) * size], shape[1:]) for at in range(shape[0]))}]"
 
 
-def listed(names: Sequence[str], total: int = 0, noun: str = "leaf", last: str = "and") -> str:
-    """`w, b and c`; of many, how many there are in what: `4 parameters of generator, 2 of head and b`."""
+def listed(names: Sequence[str], total: int = 0, noun: str = "leaf", last: str = "and", part: str = "parameter") -> str:
+    """`w, b and c`; of many, how many there are in what: `4 parameters of generator, 2 of head and b`. `part` is what they
+    are of it."""
     total = total or len(names)
     owners: dict[str, list[str]] = {}
     for name in names:
@@ -101,7 +102,7 @@ def listed(names: Sequence[str], total: int = 0, noun: str = "leaf", last: str =
         owners.setdefault(owner if dot else name, []).append(name)
     if total > len(names) or (len(owners) > _NAMES and total > _NAMES):
         return f"{count(total, noun)} ({', '.join(list(owners)[:2])}, …)"
-    groups = [[f"{len(many)} parameters of {_owner(many)}"] if len(many) > 2 else many for many in owners.values()]
+    groups = [[f"{len(many)} {part}s of {_owner(many)}"] if len(many) > 2 else many for many in owners.values()]
     return _joined([name for group in groups for name in group], last)
 
 
@@ -382,9 +383,14 @@ def _many_graded(facts: Sequence[Graded]) -> list[str]:
 
 def _many_written(facts: Sequence[Written]) -> list[str]:
     how = "are updated" if facts[0].step else "are written in place"
-    return [
-        f"{listed([fact.name for fact in facts], noun='tensor')} {how}{_extremes([(f.name, f.after) for f in facts])}"
-    ]
+    sentences = []
+    for part in ("parameter", "buffer", "tensor"):
+        same = [fact for fact in facts if fact.part == part]
+        if same:
+            names = listed([fact.name for fact in same], noun="tensor", part=part)
+            verb = how if len(same) > 1 else how.replace("are", "is")
+            sentences.append(f"{names} {verb}{_extremes([(fact.name, fact.after) for fact in same])}")
+    return sentences
 
 
 def _many_made(facts: Sequence[Made]) -> list[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -12,6 +14,7 @@ from gradtrace.model.story import Chapter, FunctionCall, Item, Iteration, Loop, 
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.story.phrases import of_finding, of_series, of_step
 from gradtrace.renderers.wording import count, file, place, printable
+from gradtrace.source import texts
 from gradtrace.stories.chronicle import is_head, steps_of
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
@@ -30,13 +33,69 @@ def render(story: Story, paper: Paper) -> str:
     return paper.printed(draw)
 
 
-class _StoryPage:
-    """Lays the story out for one console."""
+class Stream:
+    """Prints a story while it happens: at each `advance` what has come to it since the last one and will stay.
 
-    def __init__(self, story: Story, console: Console) -> None:
+    What is found about a statement that was shown already, comes at the end.
+    """
+
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
+        self._lines = 0
+        #: of each statement that was shown, the findings that were shown with it
+        self._drawn: dict[int, set[tuple[str, str, int]]] = {}
+
+    def advance(self, story: Story) -> str:
+        """What is new of a story that goes on."""
+        return self._rest(story, whole=False)
+
+    def finish(self, story: Story) -> str:
+        """What is left of the whole story."""
+        return self._rest(story, whole=True) if self._lines else render(story, self._paper)
+
+    def _rest(self, story: Story, whole: bool) -> str:
+        story = self._with_late_findings(story)
+        drawn: dict[int, set[tuple[str, str, int]]] = {}
+
+        def draw(console: Console) -> None:
+            page = _StoryPage(story, console, drawn)
+            with suppress(_GoesOnError):
+                page.chapters(chapters(story.items), 0, running=not whole)
+                if whole:
+                    page.end()
+
+        lines = self._paper.printed(draw).splitlines(keepends=True)
+        new, self._lines = lines[self._lines :], max(self._lines, len(lines))
+        self._drawn.update(drawn)
+        return "".join(new)
+
+    def _with_late_findings(self, story: Story) -> Story:
+        placed, late = {}, []
+        for number, findings in story.findings.items():
+            shown = self._drawn.get(number)
+            there = tuple(one for one in findings if shown is None or one.place in shown)
+            late += [one for one in findings if one not in there]
+            placed[number] = there
+        return replace(story, findings=placed, elsewhere=(*late, *story.elsewhere))
+
+
+class _GoesOnError(Exception):
+    """What comes next is not known yet."""
+
+
+class _StoryPage:
+    """Lays the story out for one console. `drawn` is given where the story is printed while it happens: then nothing may
+    be printed that is known at the end alone."""
+
+    def __init__(
+        self, story: Story, console: Console, drawn: dict[int, set[tuple[str, str, int]]] | None = None
+    ) -> None:
         self._story = story
         self._console = console
+        self._drawn = drawn
         lines = [step.line + step.source.count("\n") for step in steps_of(story.items)]
+        if drawn is not None:
+            lines = [len(texts.lines(path)) for path in {step.path for step in steps_of(story.items)}]
         self._margin = len(str(max(lines, default=1)))
         self._main = next((step.path for step in steps_of(story.items)), "")
         self._shown = {step.number: step for step in steps_of(story.items)}
@@ -46,11 +105,13 @@ class _StoryPage:
         #: leaves of which the page has said already that gradients flow to them
         self._named: set[tuple[str, ...]] = set()
 
-    def chapters(self, parts: Sequence[Chapter], depth: int) -> None:
+    def chapters(self, parts: Sequence[Chapter], depth: int, running: bool = False) -> None:
         for chapter in parts:
             items = [item for item in chapter.items if self._is_worth(item)]
             if not items:
                 continue
+            if running and chapter.kind == "output":
+                raise _GoesOnError  # another gradient request may follow
             if chapter.kind and chapter.kind != "loop" and not all(isinstance(item, Loop) for item in items):
                 self._title(" ".join([_TITLES.get(chapter.kind, chapter.kind), chapter.title]).strip(), depth)
             self._items(items, depth)
@@ -86,6 +147,10 @@ class _StoryPage:
             self._source(step.line, step.source, depth)
         for call in step.calls:
             self._call(call, depth + 1)
+        if step.running:
+            raise _GoesOnError
+        if self._drawn is not None:
+            self._drawn[step.number] = {one.place for one in self._story.findings.get(step.number, ())}
         for text in of_step(step, self._named):
             self._note(text, depth)
         for finding in self._story.findings.get(step.number, ()):
@@ -108,7 +173,9 @@ class _StoryPage:
             self._console.print(Text.assemble(bar, lead, " " * hang * bool(at), line), soft_wrap=True)
 
     def _finding(self, finding: Finding, depth: int) -> None:
-        head, *more = of_finding(finding, self._main)
+        # how often it will have occurred is not known while the story goes on
+        counted = finding if self._drawn is None else replace(finding, occurrences=1)
+        head, *more = of_finding(counted, self._main)
         self._note(f"✗ {head}", depth, _STYLE[finding.level])
         for text in more:
             self._note(f"  {text}", depth, "" if text.startswith("help") else "dim", hang=4)
@@ -122,7 +189,11 @@ class _StoryPage:
         if call.items or call.like:
             self._note(f"↳ {given}{where}{named}", depth - 1, "magenta")
         whole = depth == 1 and any(asks(item) for item in call.items)
-        self.chapters(chapters(call.items, "setup" if whole else ""), depth)
+        if call.running and depth == 1 and not whole:
+            raise _GoesOnError
+        self.chapters(chapters(call.items, "setup" if whole else ""), depth, call.running)
+        if call.running:
+            raise _GoesOnError
 
     def _as_before(self, call: FunctionCall, known: StoryStep | None) -> str:
         return f"as shown at {place_of(known, self._main)}" if known is not None else "as before"
@@ -131,21 +202,23 @@ class _StoryPage:
         self._title("", depth)
         noun = "call" if not loop.line or not loop.source.startswith(("for", "while", "async")) else "iteration"
         self._source(loop.line, loop.source if noun == "iteration" else f"def {loop.source}", depth)
-        if noun == "call" or loop.count != 1:
+        if self._drawn is None and (noun == "call" or loop.count != 1):
             self._note(count(loop.count, noun), depth, "blue")
         for iteration in loop.shown:
             outer, self._head = self._head, (loop.path, loop.line)
-            self._iteration(iteration, noun, depth + 1)
+            self._iteration(iteration, noun, depth + 1, loop.running and iteration.number > loop.count)
             self._head = outer
+        if loop.running:
+            raise _GoesOnError
         self._rest(loop, noun, depth + 1)
 
-    def _iteration(self, iteration: Iteration, noun: str, depth: int) -> None:
+    def _iteration(self, iteration: Iteration, noun: str, depth: int, running: bool) -> None:
         self._first = False
         if iteration.differences:
             self._title(f"{noun} {iteration.number}: as before, except", depth)
             self._items(iteration.items, depth)
         else:
-            self.chapters(chapters(iteration.items, f"{noun} {iteration.number}"), depth)
+            self.chapters(chapters(iteration.items, f"{noun} {iteration.number}"), depth, running)
 
     def _rest(self, loop: Loop, noun: str, depth: int) -> None:
         rest = loop.count - len(loop.shown)

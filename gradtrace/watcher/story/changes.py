@@ -63,6 +63,8 @@ class Changes:
         self._holders: dict[str, int] = {}
         #: names that the running function has for tensors
         self.local: dict[int, str] = {}
+        #: the `id()` of each buffer of a module that is in sight
+        self._buffers: set[int] = set()
 
     def name(self, tensor: Tensor) -> str:
         """The user's name for a tensor, the running function's own first; empty where there is none."""
@@ -98,9 +100,12 @@ class Changes:
         `step`: an optimizer's step ran in it; `asked`: a backward call did.
         """
         tensors: dict[int, tuple[str, Tensor]] = {}
+        self._buffers.clear()
         for name, one in found:
             if isinstance(one, Tensor) and not is_lazy(one):
                 tensors.setdefault(id(one), (name, one))
+            elif isinstance(one, torch.nn.Module):
+                self._buffers.update(map(id, one._buffers.values()))
         before, self._known = self._known, {}
         old_names: dict[int, str] = {}
         for known in before.values():
@@ -220,11 +225,17 @@ class Changes:
             saver = self._lineage.saver(tensor) if not step else None
             line = saver.stack[0].line if saver and saver.stack else 0
             versions = before.version, now.version
-            yield Written(name, before.value, now.value, versions, step, saver.op if saver else "", line)
+            op = saver.op if saver else ""
+            yield Written(name, before.value, now.value, versions, step, op, line, self._part(tensor))
         change = _change(before, now, asked)
         if change:
             unused = change in ("cleared", "zeroed") and self._is_unused(tensor)
             yield Graded(name, change, before.grad, now.grad, unused)
+
+    def _part(self, tensor: Tensor) -> str:
+        if isinstance(tensor, torch.nn.Parameter):
+            return "parameter"
+        return "buffer" if id(tensor) in self._buffers else "tensor"
 
     def _is_unused(self, tensor: Tensor) -> bool:
         """Whether a gradient that was just cleared had something in it that no step has used."""

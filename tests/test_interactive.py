@@ -145,3 +145,23 @@ def test_the_import_is_free_and_loads_torch_when_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("watch watch show\n", "")
+
+
+class TestWhy:
+    def test_tells_the_life_of_a_parameter(self) -> None:
+        model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with gradtrace.watch() as w:
+            for _ in range(12):
+                loss = model(torch.ones(2, 3)).sum()
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            inside = str(w.why("model[0].weight"))
+        assert "model.0.weight  [4, 3]  held by SGD" in inside
+        assert "iterations 1-12  loss.backward()" in inside
+        assert "path from the loss: loss ← model.2 ← model.1 ← model.0 ← model.0.weight" in inside
+        assert "4 of 4 parameters train" in str(w.why())
+        assert "<pre" in w.why()._repr_html_()
+        with pytest.raises(UsageError, match=r"did you mean model\.0\.weight"):
+            w.why("model.0.wieght")

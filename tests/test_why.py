@@ -177,3 +177,31 @@ def test_the_page_sorts_and_opens_a_life(gradtrace: Runner) -> None:
         assert browser.complaints == []
     finally:
         browser.close()
+
+
+def test_the_path_from_the_loss_is_told_in_one_line(gradtrace: Runner) -> None:
+    script = gradtrace.write(TRAINING)
+    assert "path from the loss: loss ← Pow ← head ← model.head.weight" in gradtrace.alone("why", script, "model.head.weight").out
+    cut = gradtrace.alone("why", script, "encoder.weight").out
+    assert "z ✂ detach() on line 16 ← model.encoder.weight" in cut
+
+
+def test_a_recording_tells_the_same_lives(gradtrace: Runner) -> None:
+    script = gradtrace.write(STATES)
+    gradtrace.here("check", "--record", "run.jsonl", script)
+    told = lives(gradtrace, script)
+    recorded = lives(gradtrace, "run.jsonl")
+    for life in told.values():
+        life["path"] = ""
+    assert recorded == told
+    done = gradtrace.here("why", "run.jsonl", "--epochs")
+    assert "it takes no arguments" in done.err
+
+
+def test_a_recording_of_a_killed_run_tells_of_no_parameter(gradtrace: Runner) -> None:
+    gradtrace.here("check", "--record", "run.jsonl", gradtrace.write(STATES))
+    lines = (gradtrace.directory / "run.jsonl").read_text().splitlines(keepends=True)
+    (gradtrace.directory / "killed.jsonl").write_text("".join(lines[:-1]))
+    done = gradtrace.here("why", "killed.jsonl")
+    assert (done.status, done.out) == (2, "")
+    assert "record the whole run" in done.err

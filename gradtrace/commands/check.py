@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradtrace import rules
-from gradtrace.commands.run import Options, WatchedRun, Watching
+from gradtrace.commands.run import Options, WatchedRun, Watching, named_recording
 from gradtrace.debugger import terminal, wishes
 from gradtrace.debugger.wishes import Wish
-from gradtrace.errors import ExitCode, OutputError, UsageError, no_such
+from gradtrace.errors import ExitCode, OutputError, no_such
 from gradtrace.host import heap, ranks, streams
 from gradtrace.host.progress import Progress
 from gradtrace.host.script import Program
@@ -116,20 +116,8 @@ def _wish(wanted: CheckOptions, known: frozenset[str]) -> Wish | None:
 
 def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
     """The recording that was named instead of a script."""
-    if options.module is not None or not options.words or not options.words[0].endswith(".jsonl"):
-        return None
-    name = options.words[0]
-    given = {
-        "--steps": options.steps,
-        "--record": wanted.record,
-        "--gradcheck": wanted.gradcheck,
-        "--pdb": wanted.stop_at is not None,
-        "arguments": options.words[1:],
-    }
-    for option, value in given.items():
-        if value:
-            raise UsageError(f"{name} is a recording, which does not run: it takes no {option}")
-    return Recording(Path(name))
+    others = {"--record": wanted.record, "--gradcheck": wanted.gradcheck, "--pdb": wanted.stop_at is not None}
+    return named_recording(options, others)
 
 
 def _judge_again(recording: Recording, verdict: Verdict, outputs: _Outputs) -> int:
@@ -204,7 +192,7 @@ class _CheckedRun:
             stop_after=options.steps,
             snapshots=self._snapshots if debugger is None else debugger.pictures,
             rules=True,
-            lives=debugger is not None,
+            lives=debugger is not None or self._recorder is not None,
             stops=debugger.stops if debugger is not None else None,
             pause=debugger.pause if debugger is not None else None,
             gradcheck=wanted.gradcheck,
@@ -240,7 +228,9 @@ class _CheckedRun:
 
     def _report(self, ended: Ended) -> int:
         watch = self._watch
-        run = replace(self._start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files())
+        run = replace(
+            self._start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files(), lives=watch.lives
+        )
         report = self._verdict.report(self._judge, run, watch.backward_calls, watch.optimizer_steps)
         files = dict.fromkeys(finding.site.path for finding in report.findings)
         changed = _changed(files, run.directory, "while the script ran; the report shows the text from before")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from gradtrace.host import heap, script, streams
 from gradtrace.host.limits import Limits
 from gradtrace.host.shadowed_modules import ShadowedModules
 from gradtrace.model.finding import Ended
+from gradtrace.report.recording import Recording
 from gradtrace.source.base_directory import relative_to
 
 #: of all that gradtrace writes, beside text
@@ -64,6 +65,19 @@ class Options:
         if not self.words:
             raise UsageError("which script? name one, as in `gradtrace check train.py`, or use -m package.module")
         return script.load(self.words[0], self.words[1:])
+
+
+def named_recording(options: Options, others: Mapping[str, object]) -> Recording | None:
+    """The recording that was named instead of a script. Raises `UsageError` for options, `others` among them, that only a
+    run can take."""
+    if options.module is not None or not options.words or not options.words[0].endswith(".jsonl"):
+        return None
+    name = options.words[0]
+    given = {"--steps": options.steps, **others, "arguments": options.words[1:]}
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{name} is a recording, which does not run: it takes no {option}")
+    return Recording(Path(name))
 
 
 class Watching(AbstractContextManager[object], Protocol):

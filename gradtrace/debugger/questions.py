@@ -151,6 +151,9 @@ class GradientPrompt(Prompt):
             self._show(lambda console: lives_text.table(lives, console))
             return
         chosen = reasons.chosen(lives, name)
+        graph, _ = self._sight.latest()
+        if graph is not None:
+            chosen = reasons.with_paths(chosen, [graph])
         self._show(lambda console: lives_text.stories(chosen, console))
 
     def do_grads(self, arg: str) -> None:
@@ -227,15 +230,9 @@ def _fitted(graph: Graph) -> Graph:
 
 
 def _leaf(graph: Graph, name: str) -> str:
-    """The leaf that a name means: its name in the graph may lack the model's, or have it."""
-    known = paths.leaf_names([graph])
     if not name:
         raise UsageError("to which parameter? as in `path encoder.weight`")
-    wanted = reasons.plain(name)
-    plain = {reasons.plain(one): one for one in known}
-    if wanted in plain:
-        return plain[wanted]
-    for one, original in plain.items():
-        if one.endswith(f".{wanted}") or wanted.endswith(f".{one}"):
-            return original
-    raise no_such("leaf of the graph", name, known)
+    found = paths.leaf_called(graph, name)
+    if found is None:
+        raise no_such("leaf of the graph", name, paths.leaf_names([graph]))
+    return found

@@ -4,7 +4,7 @@
     gradtrace.dot(loss).save("graph.svg")   # as a drawing; "graph.html" is a page to explore
     with gradtrace.watch() as w:            # the same engine as that of the command line
         train()
-    w.findings, w.graphs
+    w.findings, w.graphs, w.why("encoder.weight")
 
 Lines and modules are known of what ran inside of a watch. Errors are those of `gradtrace.errors`.
 """
@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gradtrace.commands.show import Folding
 from gradtrace.errors import UsageError
@@ -26,9 +26,12 @@ from gradtrace.graphs import document
 from gradtrace.host.streams import put_file
 from gradtrace.model.finding import Finding
 from gradtrace.model.graph import Graph
+from gradtrace.model.lives import Life
 from gradtrace.renderers.graph import dot as drawing
 from gradtrace.renderers.graph import html, tree
+from gradtrace.renderers.lives import text as lives_text
 from gradtrace.renderers.paper import Paper, as_html
+from gradtrace.report import reasons
 
 if TYPE_CHECKING:
     import torch
@@ -127,6 +130,28 @@ class Drawing(Picture):
         return f'<iframe srcdoc="{page}" style="width:100%;height:600px;border:0"></iframe>'
 
 
+@dataclass(frozen=True)
+class Lives:
+    """What became of parameters: `print` it, or let a REPL or notebook show it."""
+
+    lives: tuple[Life, ...]
+    #: each life, and not a table of all
+    in_full: bool = False
+
+    def __str__(self) -> str:
+        width = shutil.get_terminal_size((_WIDTH, 0)).columns
+        return Paper("utf-8", width).printed(self._draw).rstrip("\n")
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self._draw)
+
+    def _draw(self, console: Any) -> None:
+        draw = lives_text.stories if self.in_full else lives_text.table
+        draw(self.lives, console)
+
+
 def show(*tensors: torch.Tensor, depth: int | None = None, open: Collection[str] = (), saved: bool = False) -> Tree:
     """The graph behind tensors as a tree: `gradtrace.show(loss)`.
 
@@ -166,7 +191,7 @@ class watch:  # noqa: N801 - used like a function
 
         self._judge = Judge()
         self._snapshots = Snapshots(stop_when_repeated=False, remaining=False)
-        self._watch = Watch(self._judge.see, snapshots=self._snapshots, rules=True)
+        self._watch = Watch(self._judge.see, snapshots=self._snapshots, rules=True, lives=True)
 
     def __enter__(self) -> watch:
         self._watch.__enter__()
@@ -186,6 +211,17 @@ class watch:  # noqa: N801 - used like a function
     def graphs(self) -> tuple[Graph, ...]:
         """The graph of each line with a backward() or autograd.grad() call, as it was at the first such call."""
         return tuple(self._snapshots.graphs)
+
+    def why(self, name: str = "") -> Lives:
+        """What became of each parameter so far; with a name, the life of one: `w.why("encoder.weight")`.
+
+        The name may be the end of a name, an expression, or a pattern (`encoder.*`). Raises `UsageError` where no parameter
+        is called so.
+        """
+        self._watch.meet(sys._getframe(1))
+        lives = reasons.explained(self._watch.lives, self.findings)
+        chosen = reasons.chosen(lives, name) if name else lives
+        return Lives(tuple(reasons.with_paths(chosen, self.graphs)), in_full=bool(name))
 
     def show(self, depth: int | None = None, open: Collection[str] = (), saved: bool = False) -> Tree:
         """The graphs as trees."""

@@ -82,6 +82,8 @@ class Life:
     reason: str = ""
     #: the line that the reason is about
     at: Stack = ()
+    #: the path from the loss to it, or to the cut that ends it, in the user's names: "loss ← head ← encoder.weight"
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)

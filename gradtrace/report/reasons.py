@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gradtrace.errors import no_such
+from gradtrace.graphs import paths
 from gradtrace.model.finding import Finding
+from gradtrace.model.graph import Graph
 from gradtrace.model.lives import Life, State
 
 #: what the life alone shows
@@ -51,24 +52,29 @@ def _explained(life: Life, findings: Sequence[Finding]) -> Life:
     return replace(life, reason=best.message, at=(best.site,))
 
 
+def with_paths(lives: Iterable[Life], graphs: Sequence[Graph]) -> list[Life]:
+    """The lives, each with its path from the loss in the first of the graphs that has one."""
+    found = []
+    for life in lives:
+        cut = life.at[0].place if life.at else None
+        lines = (paths.in_one_line(graph, life.name, cut) for graph in graphs)
+        found.append(replace(life, path=next(filter(None, lines), "")))
+    return found
+
+
 def chosen(lives: Sequence[Life], name: str) -> list[Life]:
     """The lives that a name, the end of a name, an expression (`model.layers[0].weight`) or a glob is about.
 
     Raises `UsageError` where there are none, with the nearest names.
     """
-    wanted = plain(name)
-    exact = [life for life in lives if plain(life.name) == wanted]
+    wanted = paths.dotted(name)
+    exact = [life for life in lives if paths.dotted(life.name) == wanted]
     if exact:
         return exact
-    ending = [life for life in lives if plain(life.name).endswith("." + wanted)]
+    ending = [life for life in lives if paths.dotted(life.name).endswith("." + wanted)]
     if ending:
         return ending
-    matching = [life for life in lives if fnmatch.fnmatchcase(plain(life.name), wanted)]
+    matching = [life for life in lives if fnmatch.fnmatchcase(paths.dotted(life.name), wanted)]
     if matching:
         return matching
     raise no_such("parameter of this run", name, [life.name for life in lives])
-
-
-def plain(name: str) -> str:
-    """`model.layers.0.weight` for `model.layers[0].weight`."""
-    return re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", name)

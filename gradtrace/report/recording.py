@@ -7,7 +7,7 @@ event even where the process is killed; `gradtrace check run.jsonl` judges it. E
     {"text": "/home/me/train.py", "source": "import torch\\n..."}                 a file that later lines name
     {"stack": 1, "sites": [{"path": ..., "line": 31, "function": "train"}]}     a stack that later lines name by its number
     {"event": "Backward", "number": 1, "request": "backward", "stack": 1 ...}   what happened: a class of model/events.py
-    {"end": {"how": "finished"}, "remarks": [...], "files": [...]}              the last line, if the run came to its end
+    {"end": {"how": "finished"}, "remarks": [...], "files": [...], "lives": [...]}   the last line, if the run came to its end
 
 What has its default is left out. Files come with their text, so that the report is the same wherever and whenever the
 recording is judged: no file that it names is read, except to say that it has changed since.
@@ -28,6 +28,7 @@ from gradtrace.errors import DocumentError, OutputError
 from gradtrace.host.descriptors import Descriptor
 from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Ended
+from gradtrace.model.lives import Life, State
 from gradtrace.model.schema import DamagedError, Reader, parsed
 from gradtrace.model.site import Held, Site, Stack
 from gradtrace.report import suppressions
@@ -48,6 +49,8 @@ class RecordedRun:
     remarks: tuple[str, ...] = ()
     #: all files of the user's code that were loaded
     files: tuple[str, ...] = ()
+    #: what became of each parameter, where it was followed
+    lives: tuple[Life, ...] = ()
 
 
 class Recorder:
@@ -82,7 +85,8 @@ class Recorder:
         for path in run.files:
             if suppressions.ignores(path):
                 self._text(path)
-        self._line({"end": self._plain(run.ended), "remarks": list(run.remarks), "files": list(run.files)})
+        end = {"end": self._plain(run.ended), "remarks": list(run.remarks), "files": list(run.files)}
+        self._line(end | {"lives": self._plain(run.lives)})
         if self._failed is not None:
             self._fail(self._failed)
         self._descriptor.close()
@@ -103,6 +107,8 @@ class Recorder:
             self._text(value.path)
         if is_dataclass(value):
             return self._fields(value)
+        if isinstance(value, State):
+            return value.value
         if isinstance(value, tuple) and value and isinstance(value[0], Site):
             return self._stack(value)
         if isinstance(value, (tuple, frozenset)):
@@ -232,8 +238,9 @@ class Recording:
             raise DamagedError("it is empty", "end.exception")
         remarks = self._reader.read(tuple[str, ...], plain.get("remarks"))
         files = self._reader.read(tuple[str, ...], plain.get("files"))
+        lives = self._reader.read(tuple[Life, ...], plain.get("lives", []))
         self._ended = True
-        self.run = replace(self.run, ended=ended, remarks=remarks, files=files)
+        self.run = replace(self.run, ended=ended, remarks=remarks, files=files, lives=lives)
 
     def _stack(self, value: Any) -> Stack:
         if value == []:

@@ -27,6 +27,7 @@ def _life(life: Life) -> dict[str, Any]:
         "state": life.state.value,
         "reason": life.reason,
         "at": _place(life.at),
+        "path": life.path,
         "created": _place(life.created),
         "optimizer": life.optimizer,
         "held": _place(life.held),

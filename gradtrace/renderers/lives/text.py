@@ -74,6 +74,9 @@ def _story(life: Life, console: Console, main: str) -> None:
     for number, told in rows:
         for first, words in zip([number] + [""] * len(told), told, strict=False):
             _line(console, Text(f"  {first:<{width}}  {words}"))
+    if life.path:
+        shown = life.path if _can_show(console, life.path) else life.path.replace("←", "<-").replace("✂", "cut:")
+        _line(console, Text(f"  path from the loss: {shown}"))
     _line(console, Text(_verdict(life, console, main), _STYLE.get(life.state, "bold red")))
 
 
@@ -143,14 +146,17 @@ def _step(first: StepInterval, last: StepInterval, times: int, main: str) -> str
 
 def _origin(life: Life, main: str) -> str:
     created = f"created at {wording.place(life.created[0], main)}" if life.created else ""
-    held = f"held by {life.optimizer} ({wording.place(life.held[0], main)})" if life.held else "held by no optimizer"
+    place = f" ({wording.place(life.held[0], main)})" if life.held else ""
+    held = f"held by {life.optimizer}{place}" if life.optimizer else "held by no optimizer"
     return ", ".join(filter(None, (created, held)))
 
 
 def _holder(life: Life, main: str) -> str:
     """The optimizer that holds it, and the steps that this made: `SGD at line 12, 60 steps`."""
-    held = f"{life.optimizer} at {wording.place(life.held[0], main)}" if life.held else "no optimizer"
-    return f"{held}, {wording.count(life.steps, 'step')}" if life.held else held
+    if not life.optimizer:
+        return "no optimizer"
+    place = f" at {wording.place(life.held[0], main)}" if life.held else ""
+    return f"{life.optimizer}{place}, {wording.count(life.steps, 'step')}"
 
 
 def _curves(life: Life, console: Console) -> list[str]:

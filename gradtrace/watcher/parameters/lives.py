@@ -222,7 +222,11 @@ class Lives(Observer):
 
     def _holder(self, leaf: torch.Tensor) -> CreatedOptimizer | None:
         owners = sorted(self.session.owned_by(leaf))
-        return self._births.optimizer(owners[0]) if owners else None
+        if not owners:
+            return None
+        # one that is older than the watch is known by its class alone
+        older = CreatedOptimizer(self.session.optimizer_name(owners[0]), (), 0)
+        return self._births.optimizer(owners[0]) or older
 
     def at_end(self) -> None:
         self._name(names.everything(None, self.session.frames))

@@ -181,7 +181,10 @@ def test_the_page_sorts_and_opens_a_life(gradtrace: Runner) -> None:
 
 def test_the_path_from_the_loss_is_told_in_one_line(gradtrace: Runner) -> None:
     script = gradtrace.write(TRAINING)
-    assert "path from the loss: loss ← Pow ← head ← model.head.weight" in gradtrace.alone("why", script, "model.head.weight").out
+    assert (
+        "path from the loss: loss ← Pow ← head ← model.head.weight"
+        in gradtrace.alone("why", script, "model.head.weight").out
+    )
     cut = gradtrace.alone("why", script, "encoder.weight").out
     assert "z ✂ detach() on line 16 ← model.encoder.weight" in cut
 
@@ -205,3 +208,58 @@ def test_a_recording_of_a_killed_run_tells_of_no_parameter(gradtrace: Runner) ->
     done = gradtrace.here("why", "killed.jsonl")
     assert (done.status, done.out) == (2, "")
     assert "record the whole run" in done.err
+
+
+SUMMED = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(0)
+    model = nn.Linear(3, 1)
+    by_hand = torch.ones(3, requires_grad=True)
+    given = nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    other = torch.optim.SGD([given], lr=0.01)
+    for step in range(6):
+        loss = model(torch.randn(4, 3)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        penalty = (by_hand * given.detach()).pow(2).sum()
+        penalty.backward()
+        with torch.no_grad():
+            by_hand -= 0.01 * by_hand.grad
+        given.grad = torch.ones(3)
+        other.step()
+"""
+
+
+def test_what_trains_with_a_wrong_gradient_says_so(gradtrace: Runner) -> None:
+    script = gradtrace.write(SUMMED)
+    found = lives(gradtrace, script, status=0)
+    assert found["model.weight"]["state"] == "trains"
+    assert (
+        "applies the gradient of `model.weight`, `model.bias` from 2 backward calls" in found["model.weight"]["reason"]
+    )
+    assert found["by_hand"]["state"] == "updated by hand"
+    assert "the manual update applies the gradient of `by_hand`" in found["by_hand"]["reason"]
+    # its gradient comes from no backward call
+    assert (found["given"]["state"], found["given"]["reason"]) == ("trains", "")
+    assert "\nBut `optimizer.step()` applies" in gradtrace.alone("why", script, "model.weight").out
+
+
+def test_a_crash_before_any_parameter_is_explained(gradtrace: Runner) -> None:
+    script = gradtrace.write("""
+        import torch
+        from torch import nn
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gain = nn.Parameter(torch.ones(4))
+            def forward(self, x):
+                self.gain = self.gain.abs()
+                return x * self.gain
+        Net()(torch.randn(2, 4))
+    """)
+    done = gradtrace.alone("why", script)
+    assert done.status == 3
+    assert "`gain` is a Parameter of Net, and is assigned the result of an operation" in done.err

@@ -12,6 +12,7 @@ from gradtrace.host import heap, streams
 from gradtrace.model.finding import Ended, Finding
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import Life, State
+from gradtrace.renderers import wording
 from gradtrace.renderers.lives import html, text
 from gradtrace.renderers.lives import json as as_json
 from gradtrace.renderers.output import Out
@@ -97,6 +98,8 @@ class _Answer:
         name = self.question.name
         if not lives:
             streams.announce("no parameter was seen: no backward call reached one, and no optimizer holds one")
+            for finding in findings[:1]:
+                streams.announce(f"{finding.message} ({wording.place(finding.site)})")
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
         known = reasons.explained(lives, findings)
         shown = reasons.with_paths(reasons.chosen(known, name) if name else known, graphs)

@@ -84,6 +84,8 @@ class Life:
     at: Stack = ()
     #: the path from the loss to it, or to the cut that ends it, in the user's names: "loss ← head ← encoder.weight"
     path: str = ""
+    #: a plain tensor that requires grad and is in no optimizer
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,14 @@ _PLAIN = {
     State.NONFINITE: "a backward call gave it a gradient that is NaN or infinite",
     State.UNMOVED: "it has a gradient, but no optimizer step changed it",
 }
+#: rules about gradients that are summed with others
+_SUMS = ("stale-grad", "repeated-backward", "leaked-grad")
 #: the rules that explain a state, the best one first
-_RULES = {
-    State.BY_HAND: (),
+_RULES: dict[State, tuple[str, ...]] = {
+    State.TRAINS: (*_SUMS, "scaled-grad", "late-clip", "nonfinite-grad"),
+    State.BY_HAND: _SUMS,
     State.FROZEN: (),
-    State.UNOWNED: ("unoptimized-parameter",),
+    State.UNOWNED: ("unoptimized-parameter", *_SUMS),
     State.UNREACHED: ("unreached-parameter", "no-graph", "freed-graph"),
     State.ZERO: ("zero-gradient",),
     State.NONFINITE: ("nonfinite-grad",),
@@ -35,21 +38,36 @@ _RULES = {
 
 
 def explained(lives: Iterable[Life], findings: Sequence[Finding]) -> list[Life]:
-    """The lives, each that does not train with its reason."""
-    return [_explained(life, findings) for life in lives]
+    """The lives, each with what is wrong with it. Of plain tensors those that the script trains, or that a finding is
+    about: others may be inputs."""
+    found = [_explained(life, findings) for life in lives]
+    return [life for life in found if not life.plain or life.at or life.state is State.BY_HAND]
 
 
 def _explained(life: Life, findings: Sequence[Finding]) -> Life:
-    if life.state is State.TRAINS:
-        return life
     rules = _RULES[life.state]
     fitting = [finding for finding in findings if finding.rule in rules]
-    # a finding names the first few of many parameters
-    about = [finding for finding in fitting if life.name in finding.about] or fitting[: len(fitting) == 1]
+    about = [finding for finding in fitting if _is_about(finding, life.name)]
+    # a finding names the first few of many
+    if not about and len(fitting) == 1 and _may_be_about(fitting[0], life):
+        about = fitting
     if not about:
-        return replace(life, reason=_PLAIN[life.state])
+        return replace(life, reason=_PLAIN.get(life.state, ""))
     best = min(about, key=lambda finding: rules.index(finding.rule))
     return replace(life, reason=best.message, at=(best.site,))
+
+
+def _is_about(finding: Finding, name: str) -> bool:
+    """Whether it names the parameter, or the module that holds it."""
+    return any(name == one or name.startswith((f"{one}.", f"{one}[")) for one in finding.about)
+
+
+def _may_be_about(finding: Finding, life: Life) -> bool:
+    """Whether a finding that names others may be about this one as well."""
+    if finding.rule in _SUMS:
+        calls = [arrival for one in life.stretches for arrival in one.first.arrivals]
+        return any(arrival.accumulated for arrival in calls)
+    return life.state is not State.TRAINS or not finding.about
 
 
 def with_paths(lives: Iterable[Life], graphs: Sequence[Graph]) -> list[Life]:

@@ -35,6 +35,19 @@ def manuals() -> tuple[Manual, ...]:
     return tuple(read(kind.id, kind.level, docstring, kind.needs) for kind, docstring in docstrings)
 
 
+#: parameters that a finding is remembered to be about
+_ABOUT = 64
+
+
+def _about(event: Event) -> tuple[str, ...]:
+    """The user's names of the parameters that an event is about."""
+    names = getattr(event, "names", ()) or getattr(event, "leaves", ())
+    for use in getattr(event, "uses", ()) if not names else ():
+        if len(use.contributions) > 1:
+            names += use.leaves
+    return tuple(names)
+
+
 class Judge:
     """Feeds events to rules and gathers what they find; the same fault at the same line is one finding."""
 
@@ -78,8 +91,8 @@ class Judge:
                 continue
             for finding in found:
                 explained = getattr(event, "error", None)
-                about = getattr(event, "names", ()) or getattr(event, "leaves", ())
-                self._add(replace(finding, level=self._level(rule, finding), error=explained, about=tuple(about)))
+                about = finding.about or _about(event)
+                self._add(replace(finding, level=self._level(rule, finding), error=explained, about=about))
 
     def _miss(self, event: Unseen) -> None:
         """Rules that need what is not seen any more keep what they found, and judge no further."""
@@ -133,7 +146,9 @@ class Judge:
         else:
             worse = finding if finding.level > known.level else known
             times = known.occurrences + finding.occurrences
-            self._findings[key] = replace(worse, occurrences=times, error=finding.error or known.error)
+            about = tuple(dict.fromkeys(known.about + finding.about))[:_ABOUT]
+            error = finding.error or known.error
+            self._findings[key] = replace(worse, occurrences=times, error=error, about=about)
 
     def join(self, own: int, others: Mapping[int, Iterable[Finding]]) -> None:
         """Adds what `others` found, by rank, to the findings of rank `own`; those of some ranks alone say so."""

@@ -111,13 +111,13 @@ class StaleGrad(Rule):
     def _judge(self, event: Step) -> list[Finding]:
         sums = [use for use in event.uses if len(use.contributions) > 1]
         for use in sorted(sums, key=lambda use: -use.count):
-            found = self._from_before_the_loop(event, use)
-            left = self._left_by_evaluation(event, use)
+            found = _about(use, self._from_before_the_loop(event, use))
+            left = _about(use, self._left_by_evaluation(event, use))
             if left and (found or not event.optimizer):
                 return left
             if left:
                 return self._keep(self._places[event.key].leftovers, left[0].site, left)
-            found = found or self._used_before(event, use)
+            found = found or _about(use, self._used_before(event, use))
             if found:
                 return self._held_back(event, use, found)
         return self._uneven_windows(event)
@@ -310,3 +310,8 @@ def _counter(stack: Stack) -> Stack:
             header = type(site)(site.path, found.lineno, site.function)
             return (header, *stack[depth + 1 :])
     return ()
+
+
+def _about(use: Use, found: list[Finding]) -> list[Finding]:
+    """The findings, with the leaves that they are about."""
+    return [replace(one, about=use.leaves) for one in found]

@@ -107,9 +107,10 @@ def _gradient(row: GradientNow) -> tuple[str, str]:
 
 
 def _verdict(life: Life, console: Console, main: str) -> str:
-    if life.state is State.TRAINS:
-        return "It trains: " + "  ".join(_curves(life, console))
     at = f" ({wording.place(life.at[0], main)})" if life.at else ""
+    if life.state is State.TRAINS:
+        curves = "It trains: " + "  ".join(_curves(life, console))
+        return f"{curves}\nBut {life.reason}{at}" if life.reason else curves
     return f"{life.state.value[0].upper()}{life.state.value[1:]}: {life.reason}{at}"
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _STRETCHES = 50
 #: parameters followed
 _PARAMETERS = 20_000
+#: plain tensors that require grad and are in no optimizer: inputs may come anew with each batch
+_PLAIN = 100
 #: searches of the running frames for names: new parameters may come at each iteration
 _SEARCHES = 8
 
@@ -67,6 +69,8 @@ class _Record:
     #: some of its values as they were at the last backward call, while no optimizer holds it
     sample: torch.Tensor | None = None
     by_hand: bool = False
+    #: a tensor that requires grad, no Parameter
+    plain: bool = False
     #: of the iteration under way
     arrivals: list[Arrival] = field(default_factory=list)
     steps: int = 0
@@ -79,17 +83,21 @@ class _Record:
     updates: ThinnedSeries = field(default_factory=ThinnedSeries)
 
     def arrive(self, arrival: Arrival) -> None:
-        self.fed = True
-        self.finite = self.finite and _is_finite(arrival.norm)
-        self.largest = max(self.largest, arrival.norm)
+        self._feed(arrival.norm)
         # a run that accumulates for ever must not grow
         if len(self.arrivals) < _STRETCHES:
             self.arrivals.append(arrival)
+
+    def _feed(self, norm: float) -> None:
+        self.fed = True
+        self.finite = self.finite and _is_finite(norm)
+        self.largest = max(self.largest, norm)
 
     def close(self, step: Stack, optimizer: str, gradient: float | None, update: float | None) -> None:
         """A step ends the iteration."""
         self.steps += 1
         if gradient is not None:
+            self._feed(gradient)  # the script may have put it there itself
             self.gradients.add(gradient)
         if update is not None:
             self.updates.add(update)
@@ -130,6 +138,8 @@ class Lives(Observer):
         #: values before the step that runs, by optimizer
         self._values: dict[TensorId, list[torch.Tensor]] = {}
         self._searches = _SEARCHES
+        #: plain tensors among them
+        self._plain = 0
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -210,13 +220,19 @@ class Lives(Observer):
             return known
         if len(self._records) >= _PARAMETERS:
             return None
-        if not isinstance(leaf, torch.nn.Parameter) and not self.session.owned(leaf):
+        plain = not isinstance(leaf, torch.nn.Parameter) and not self.session.owned(leaf)
+        met = self.session.book.known(leaf)
+        named = met is not None and met.named
+        if plain and (not named or self._plain >= _PLAIN):
             return None
+        self._plain += plain
         birth = self._births.of(leaf)
         name = birth.name if birth is not None else f"a leaf of shape {list(leaf.shape)}"
+        if plain and met is not None:
+            name = met.name
         made = birth.stack if birth is not None else ()
         known = self._records[key] = _Record(
-            name, tuple(leaf.shape), leaf.requires_grad, created=made, optimizer=self._holder(leaf)
+            name, tuple(leaf.shape), leaf.requires_grad, created=made, optimizer=self._holder(leaf), plain=plain
         )
         return known
 
@@ -254,6 +270,7 @@ def _life(record: _Record) -> Life:
         record.stretches_so_far(),
         tuple(record.gradients.values),
         tuple(record.updates.values),
+        plain=record.plain,
     )
 
 

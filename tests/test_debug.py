@@ -407,3 +407,29 @@ def test_a_recording_cannot_be_stopped(gradtrace: Runner) -> None:
     done = gradtrace.alone("check", "--pdb", "run.jsonl")
     assert done.status == 2
     assert "it takes no --pdb" in done.err
+
+
+WARNED = """\
+import torch
+from torch import nn
+
+model = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    loss = nn.functional.mse_loss(model(torch.ones(6, 4)), torch.ones(6))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_run_without_errors_does_not_stop_and_says_how_it_would(gradtrace: Runner, start: Start) -> None:
+    script = gradtrace.write(WARNED)
+    status, report = start("debug", script).end()
+    assert status == 1
+    assert "warning[broadcast-loss]" in report
+    assert "nothing was a reason to stop" in report
+    terminal = start("debug", "--at", "finding", script)
+    assert "stopped: warning[broadcast-loss] at train.py:7" in terminal.wait_for("(Pdb) ")
+    terminal.type("q")
+    assert terminal.end()[0] == 1

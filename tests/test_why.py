@@ -263,3 +263,29 @@ def test_a_crash_before_any_parameter_is_explained(gradtrace: Runner) -> None:
     done = gradtrace.alone("why", script)
     assert done.status == 3
     assert "`gain` is a Parameter of Net, and is assigned the result of an operation" in done.err
+
+
+def test_plain_tensors_are_shown_where_there_are_no_parameters(gradtrace: Runner) -> None:
+    script = gradtrace.write("""
+        import torch
+        x = torch.ones(3, requires_grad=True)
+        x.pow(2).sum().backward()
+    """)
+    assert lives(gradtrace, script, status=0)["x"]["state"] == "in no optimizer"
+
+
+def test_what_an_error_cut_short_is_explained_by_it(gradtrace: Runner) -> None:
+    script = gradtrace.write("""
+        import torch
+        from torch import nn
+        model, other = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD([*model.parameters(), *other.parameters()], lr=0.1)
+        loss = model(torch.ones(3, 2)).pow(2).sum()
+        loss.backward()
+        loss.backward()
+        optimizer.step()
+    """)
+    found = lives(gradtrace, script, status=3)
+    assert found["model.weight"]["state"] == "has a gradient, and no step changes it"
+    assert "graph" in found["model.weight"]["reason"]
+    assert found["model.weight"]["at"]["line"] == 7

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": "", "html": ".html"}
 #: those that a script must not print into
 _DOCUMENTS = {"json", "sarif", "junit", "html"}
+_NEVER_STOPPED = "nothing was a reason to stop: what follows was known at the end alone, or is no error (--at finding stops there too)"
 #: changed files that a remark names
 _NAMED = 3
 
@@ -218,6 +219,8 @@ class _CheckedRun:
 
     def _finish(self, ended: Ended) -> int:
         self._progress.close()
+        if self._debugger is not None and self._judge.findings and not self._debugger.has_stopped:
+            streams.announce(_NEVER_STOPPED)
         rank = self._rank
         if rank is not None:
             if not rank.first:

@@ -102,7 +102,7 @@ class _Answer:
                 streams.announce(f"{finding.message} ({wording.place(finding.site)})")
             return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.NOTHING_TO_CHECK
         known = reasons.explained(lives, findings)
-        shown = reasons.with_paths(reasons.chosen(known, name) if name else known, graphs)
+        shown = reasons.with_paths(reasons.chosen(known, name) if name else reasons.of_interest(known), graphs)
         self.out.write(self._rendered(shown))
         if ended.status:
             return ExitCode.SCRIPT_FAILED

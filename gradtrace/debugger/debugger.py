@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from textwrap import shorten
 from types import FrameType
 from typing import Any
 
@@ -39,6 +40,8 @@ from gradtrace.watcher.watch import Watch, graph_of
 
 #: what would be found at the end is asked for at each of so many first events, and then ever more rarely
 _EACH, _SHARE = 64, 16
+#: characters of an exception's message
+_LONGEST = 140
 _INTRODUCTION = "(graph, path, why, grads, saved, cuts, findings, diff and until tell of gradients; help explains them)"
 
 
@@ -69,6 +72,11 @@ class Debugger:
         """Tells it of whose run."""
         self._watch = watch
         self._prompt = GradientPrompt(watch.is_user_frame, self, self._color)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Whether the prompt was ever shown."""
+        return self._introduced
 
     @property
     def _running(self) -> tuple[Watch, GradientPrompt]:
@@ -262,5 +270,4 @@ def _told(finding: Finding) -> str:
 
 
 def _summary(error: BaseException) -> str:
-    text = str(error).splitlines()
-    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+    return shorten(f"{type(error).__name__}: {error}".rstrip(": "), _LONGEST, placeholder=" …")

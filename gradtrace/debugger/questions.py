@@ -135,7 +135,8 @@ class GradientPrompt(Prompt):
         Where the paths of the last graph are cut, and the parameters that it does not lead to.
         """
         graph = self._last()
-        self._show(lambda console: cuts_text.render(graph, console))
+        told = [one for one in self._sight.findings() if one.rule in _CUTTING]
+        self._show(lambda console: cuts_text.render(graph, told, console))
 
     def do_why(self, arg: str) -> None:
         """why name
@@ -144,11 +145,12 @@ class GradientPrompt(Prompt):
         """
         with self.looked_through():
             lives = self._sight.lives(self._frame)
-        if not lives:
-            raise UsageError("no backward call has reached a parameter yet, and no optimizer has made a step")
+        if not any(life.stretches for life in lives):
+            raise UsageError("no backward call has ended yet, and no optimizer has made a step")
         name = arg.strip()
         if not name:
-            self._show(lambda console: lives_text.table(lives, console))
+            shown = reasons.of_interest(lives)
+            self._show(lambda console: lives_text.table(shown, console))
             return
         chosen = reasons.chosen(lives, name)
         graph, _ = self._sight.latest()
@@ -222,6 +224,8 @@ class GradientPrompt(Prompt):
     complete_unt = complete_until
 
 
+#: rules that tell of values which do not lead back to what they were made from
+_CUTTING = frozenset({"no-graph", "unreached-parameter", "missing-create-graph", "dead-loss-term"})
 _OURS = frozenset({"graph", "path", "why", "grads", "saved", "cuts", "findings", "diff"})
 
 

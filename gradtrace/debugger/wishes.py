@@ -23,7 +23,7 @@ class Wish:
 
     def fits(self, finding: Finding) -> bool:
         """Whether a finding is a reason to stop."""
-        if Moment.FINDING in self.moments or finding.rule in self.rules:
+        if finding.rule in self.rules or (Moment.FINDING in self.moments and finding.level > Level.NOTE):
             return True
         return not (self.moments or self.rules or self.lines) and finding.level is Level.ERROR
 

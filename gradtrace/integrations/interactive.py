@@ -220,7 +220,7 @@ class watch:  # noqa: N801 - used like a function
         """
         self._watch.meet(sys._getframe(1))
         lives = reasons.explained(self._watch.lives, self.findings)
-        chosen = reasons.chosen(lives, name) if name else lives
+        chosen = reasons.chosen(lives, name) if name else reasons.of_interest(lives)
         return Lives(tuple(reasons.with_paths(chosen, self.graphs)), in_full=bool(name))
 
     def show(self, depth: int | None = None, open: Collection[str] = (), saved: bool = False) -> Tree:

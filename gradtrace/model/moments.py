@@ -13,7 +13,7 @@ class Moment(Enum):
     STEP = "step"
     #: a value that is not finite appears
     NAN = "nan"
-    #: a rule finds something
+    #: a rule finds something that is more than a note
     FINDING = "finding"
 
 

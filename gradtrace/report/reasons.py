@@ -38,10 +38,15 @@ _RULES: dict[State, tuple[str, ...]] = {
 
 
 def explained(lives: Iterable[Life], findings: Sequence[Finding]) -> list[Life]:
-    """The lives, each with what is wrong with it. Of plain tensors those that the script trains, or that a finding is
-    about: others may be inputs."""
-    found = [_explained(life, findings) for life in lives]
-    return [life for life in found if not life.plain or life.at or life.state is State.BY_HAND]
+    """The lives, each with what is wrong with it."""
+    return [_explained(life, findings) for life in lives]
+
+
+def of_interest(lives: Sequence[Life]) -> list[Life]:
+    """Of plain tensors those that the script trains, or that a finding is about: others may be inputs. All of them, where
+    there are no others."""
+    found = [life for life in lives if not life.plain or life.at or life.state is State.BY_HAND]
+    return found or list(lives)
 
 
 def _explained(life: Life, findings: Sequence[Finding]) -> Life:
@@ -51,10 +56,18 @@ def _explained(life: Life, findings: Sequence[Finding]) -> Life:
     # a finding names the first few of many
     if not about and len(fitting) == 1 and _may_be_about(fitting[0], life):
         about = fitting
+    if not about and life.state in (State.UNREACHED, State.UNMOVED):
+        # the run has come to an early end
+        about = [finding for finding in findings if finding.error is not None][:1]
     if not about:
-        return replace(life, reason=_PLAIN.get(life.state, ""))
-    best = min(about, key=lambda finding: rules.index(finding.rule))
+        return replace(life, reason=_plain_reason(life))
+    best = min(about, key=lambda finding: rules.index(finding.rule) if finding.rule in rules else 0)
     return replace(life, reason=best.message, at=(best.site,))
+
+
+def _plain_reason(life: Life) -> str:
+    reason = _PLAIN.get(life.state, "")
+    return f"{reason}, and no optimizer holds it" if life.state is State.UNREACHED and not life.optimizer else reason
 
 
 def _is_about(finding: Finding, name: str) -> bool:

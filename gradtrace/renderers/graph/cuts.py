@@ -6,9 +6,12 @@ no path to model.encoder.weight, model.encoder.bias
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.text import Text
 
+from gradtrace.model.finding import Finding
 from gradtrace.model.graph import Graph, Kind, Node
 from gradtrace.renderers import wording
 
@@ -16,12 +19,14 @@ from gradtrace.renderers import wording
 _NAMES = 8
 
 
-def render(graph: Graph, console: Console) -> None:
-    """One line for each cut, and one for the parameters that no path leads to."""
+def render(graph: Graph, findings: Sequence[Finding], console: Console) -> None:
+    """One line for each cut, one for the parameters that no path leads to, and what was found about such."""
     main = graph.stack[0].path if graph.stack else ""
     lines = [_cut(graph, node, main) for node in graph.nodes if node.kind is Kind.CUT]
-    for line in dict.fromkeys(lines) or ["no path of this graph is cut"]:
+    for line in dict.fromkeys(lines) or ["this graph has no cut in it"]:
         console.print(Text(line), soft_wrap=True)
+    for finding in findings:
+        console.print(Text(f"{wording.place(finding.site, main)}: {finding.message}"), soft_wrap=True)
     if graph.absent:
         more = f" and {len(graph.absent) - _NAMES} more" if len(graph.absent) > _NAMES else ""
         console.print(Text(f"no path to {', '.join(graph.absent[:_NAMES])}{more}", "bold red"), soft_wrap=True)

@@ -362,7 +362,7 @@ for step in range(4):
     loss = model(torch.ones(2, 3)).sum()
     loss.backward()
     optimizer.step()
-print("rank", dist.get_rank(), "is done")
+print(f"rank {dist.get_rank()} is done\\n", end="", flush=True)
 dist.destroy_process_group()
 """
 
@@ -433,3 +433,33 @@ def test_a_run_without_errors_does_not_stop_and_says_how_it_would(gradtrace: Run
     assert "stopped: warning[broadcast-loss] at train.py:7" in terminal.wait_for("(Pdb) ")
     terminal.type("q")
     assert terminal.end()[0] == 1
+
+
+def test_what_is_silenced_is_no_reason_to_stop(gradtrace: Runner, start: Start) -> None:
+    text = STALE.replace("loss.backward()", "loss.backward()  # gradtrace: ignore[stale-grad] -- meant")
+    assert "1 silenced" in start("debug", gradtrace.write(text)).end()[1]
+    gradtrace.alone("check", "--baseline", "known.json", "--write-baseline", gradtrace.write(STALE))
+    status, report = start("check", "--pdb", "--baseline", "known.json", "train.py").end()
+    assert (status, "stopped: " in report) == (0, False)
+
+
+LEAVES = """\
+import torch
+
+w = torch.ones(2, requires_grad=True)
+try:
+    w.sum().backward()
+finally:
+    w.sum().backward()
+    print("on the way out")
+"""
+
+
+def test_what_runs_on_the_way_out_is_not_stopped(gradtrace: Runner, start: Start) -> None:
+    terminal = start("debug", "--at", "backward", gradtrace.write(LEAVES))
+    terminal.wait_for("(Pdb) ")
+    terminal.type("q")
+    report = terminal.end()[1]
+    assert "on the way out" in report
+    assert "(Pdb)" not in report
+    assert terminal.is_as_it_was

@@ -185,7 +185,7 @@ class _CheckedRun:
             self._snapshots = Snapshots(stop_when_repeated=False, remaining=False)
         self._debugger: Debugger | None = None
         if wish is not None:
-            self._debugger = _debugger(wish, self._judge, self._hear, options.color)
+            self._debugger = _debugger(wish, self._judge, self._hear, verdict, options.color)
         debugger = self._debugger
         self._watch = Watch(
             self._hear if debugger is None else debugger.see,
@@ -246,12 +246,15 @@ class _CheckedRun:
             return self._outputs.write(report)
 
 
-def _debugger(wish: Wish, judge: Judge, listener: Callable[[Event], None], color: bool | None) -> Debugger:
+def _debugger(
+    wish: Wish, judge: Judge, listener: Callable[[Event], None], verdict: Verdict, color: bool | None
+) -> Debugger:
     """Imported now: it loads torch, and later the script's directory comes first on the path."""
     with heap.filled():
         from gradtrace.debugger.debugger import Debugger
 
-    return Debugger(wish, judge, listener, not os.environ.get("NO_COLOR") if color is None else color)
+    colored = not os.environ.get("NO_COLOR") if color is None else color
+    return Debugger(wish, judge, listener, verdict.is_silenced, colored)
 
 
 def _debugged(watch: Watch, debugger: Debugger) -> Watching:

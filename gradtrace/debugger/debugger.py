@@ -24,6 +24,7 @@ from gradtrace.debugger import terminal
 from gradtrace.debugger.questions import GradientPrompt
 from gradtrace.debugger.wishes import Wish
 from gradtrace.errors import UsageError
+from gradtrace.host import streams
 from gradtrace.host.script import StopRun, Terminated
 from gradtrace.host.tracebacks import is_ours, without_our_frames
 from gradtrace.model.events import Backward, Event, Step
@@ -32,7 +33,7 @@ from gradtrace.model.graph import Graph
 from gradtrace.model.lives import GradientNow, Life
 from gradtrace.model.moments import Halt, Moment
 from gradtrace.renderers import wording
-from gradtrace.report import reasons, suppressions
+from gradtrace.report import reasons
 from gradtrace.rules import Judge
 from gradtrace.watcher.pictures.latest import LatestPictures
 from gradtrace.watcher.stops import Stops
@@ -46,11 +47,20 @@ _INTRODUCTION = "(graph, path, why, grads, saved, cuts, findings, diff and until
 
 
 class Debugger:
-    """One run. `listener` gets each event, as without a debugger; `judge` judges it."""
+    """One run. `listener` gets each event, as without a debugger; `judge` judges it, and what `is_silenced` is no reason to
+    stop."""
 
-    def __init__(self, wish: Wish, judge: Judge, listener: Callable[[Event], None], color: bool) -> None:
+    def __init__(
+        self,
+        wish: Wish,
+        judge: Judge,
+        listener: Callable[[Event], None],
+        is_silenced: Callable[[Finding], bool],
+        color: bool,
+    ) -> None:
         self._wish = self._standing = wish
         self._judge = judge
+        self._is_silenced = is_silenced
         self._listener = listener
         self._color = color
         self.pictures = LatestPictures()
@@ -66,7 +76,6 @@ class Debugger:
         self._introduced = False
         #: the exception at which it stopped while that was on its way
         self._met = ""
-        self._handler: Any = None
 
     def attach(self, watch: Watch) -> None:
         """Tells it of whose run."""
@@ -149,7 +158,7 @@ class Debugger:
             return
         fresh = [finding for finding in judge.findings if finding.place not in self._known]
         self._known |= judge.places
-        wanted = [finding for finding in fresh if self._wish.fits(finding) and not suppressions.is_silenced(finding)]
+        wanted = [finding for finding in fresh if self._wish.fits(finding) and not self._is_silenced(finding)]
         if wanted:
             self._reason = _told(wanted[0])
 
@@ -172,14 +181,18 @@ class Debugger:
         if self._busy or self._over or self._watch is None:
             return
         self._busy = True
+        frame: FrameType | None = None
         try:
             self._judge_so_far()
             frame = self._users_frame(sys._getframe()) if self._reason else None
             if frame is not None:
                 self._stop(frame)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the script must go on
+            self._over = True
+            streams.announce(f"internal error in the debugger, which stops no more: {_summary(error)}")
         finally:
             self._busy = False
-        if frame is not None:
+        if frame is not None and not self._over:
             self._running[1].resume(frame)
 
     def _users_frame(self, frame: FrameType | None) -> FrameType | None:
@@ -206,6 +219,10 @@ class Debugger:
             with watch.paused(), terminal.at_prompt():
                 self._announce(prompt)
                 yield
+        except StopRun:
+            # what the script still does on its way out is not stopped
+            self._over = True
+            raise
         finally:
             self._busy = was_busy
 

@@ -95,7 +95,8 @@ class Prompt(pdb.Pdb):
         return found
 
     def stop_here(self, frame: FrameType) -> bool:
-        return not self._is_out_of_sight(frame) and super().stop_here(frame)
+        # the cheap question first: while it waits for a breakpoint, this is asked at every call
+        return super().stop_here(frame) and not self._is_out_of_sight(frame)
 
     def _is_out_of_sight(self, frame: FrameType) -> bool:
         """What runs in our name, or inside torch, is none of the user's business until it calls code of theirs."""

@@ -47,6 +47,12 @@ class Verdict:
         wanted = [rule() for rule in rules.all_rules() if self._settings.wants(rule.id) and rule.id not in without]
         return Judge(wanted, self._settings.levels)
 
+    def is_silenced(self, finding: Finding) -> bool:
+        """Whether a comment, or the baseline, keeps a finding out of the report."""
+        if suppressions.is_silenced(finding):
+            return True
+        return self._baseline is not None and not self._baseline.apply([finding])[0]
+
     def report(self, judge: Judge, run: RecordedRun, calls: int, steps: int) -> Report:
         """The result, after the run's last event."""
         findings, silenced = self._sifted(judge, run)

@@ -271,6 +271,10 @@ def check(
             help="Run each custom Function again: compare its backward with finite differences in float64.",
         ),
     ] = False,
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Also try edits, as `gradtrace fix` does, and report those that hold."),
+    ] = False,
     pdb: Annotated[
         bool, typer.Option("--pdb", help="Stop at the first error in a debugger, as `gradtrace debug` does.")
     ] = False,
@@ -306,6 +310,7 @@ def check(
         detail=verbose - quiet,
         record=_path(record),
         gradcheck=gradcheck,
+        fix=fix,
         stop_at=() if pdb else None,
     )
     ctx.obj.append(_Invocation(lambda: check(options, wanted), debug))
@@ -537,8 +542,9 @@ def fix(
     that short. An edit holds if its finding is gone, nothing new is found, the script ends as well as before, makes as
     many optimizer steps, and each parameter that trained still trains. Files stay as they are without --write.
     """
-    from gradtrace.commands.fix import Effort, fix
+    from gradtrace.commands.fix import fix
     from gradtrace.commands.run import Options
+    from gradtrace.fixes.search import Effort
 
     options = Options(words or [], module, steps=steps, output=_path(output), format=format, color=color, debug=debug)
     ctx.obj.append(_Invocation(lambda: fix(options, Effort(jobs, timeout, write)), debug))

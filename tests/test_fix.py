@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import textwrap
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from conftest import Runner
 
 from gradtrace.fixes.edits import SourceFile
+from gradtrace.fixes.search import Search
+from gradtrace.fixes.trials import Outcome, Script
+from gradtrace.model.finding import Ended
+from gradtrace.report.config import Settings
+from gradtrace.report.verdict import Verdict
 
 HEAD = """
     import torch
@@ -226,13 +234,13 @@ def test_a_script_without_findings_is_left_alone(gradtrace: Runner) -> None:
 
 def test_what_no_edit_fixes_is_left(gradtrace: Runner) -> None:
     body = """
-    for _ in range(6):
-        loss = F.mse_loss(model(x), y)
-        loss.backward()
+    best = model(x).argmax(1)
+    loss = (best - 1).float().mean()
+    loss.backward()
 """
     document = fixed(gradtrace, gradtrace.write(HEAD + body), status=1)
     assert (document["diff"], document["fixes"]) == ("", [])
-    assert [(one["rule"], one["tried"]) for one in document["unfixed"]] == [("never-stepped", 0)]
+    assert [(one["rule"], one["tried"]) for one in document["unfixed"]] == [("no-graph", 0)]
 
 
 def test_a_script_that_differs_from_run_to_run_is_refused(gradtrace: Runner) -> None:
@@ -247,7 +255,80 @@ def test_a_script_that_differs_from_run_to_run_is_refused(gradtrace: Runner) -> 
 """
     done = gradtrace.alone("fix", gradtrace.write(HEAD + body))
     assert (done.status, done.out) == (2, "")
-    assert "two runs of the script differ" in done.err
+    assert "two runs of the script, unedited, differ in what they find" in done.err
+
+
+def test_an_ignored_finding_is_left_alone(gradtrace: Runner) -> None:
+    body = """
+    for _ in range(6):
+        F.mse_loss(model(x), y).backward()  # gradtrace: ignore[stale-grad] -- momentum by hand
+        optimizer.step()
+"""
+    done = gradtrace.alone("fix", gradtrace.write(HEAD + body))
+    assert (done.status, done.out) == (0, "nothing to fix: no gradient faults\n")
+
+
+def test_a_read_only_file_is_not_written(gradtrace: Runner) -> None:
+    script = gradtrace.write(HEAD + FAULTS["no zero_grad"][0])
+    before = (gradtrace.directory / script).read_text()
+    (gradtrace.directory / script).chmod(0o444)
+    if os.access(gradtrace.directory / script, os.W_OK):
+        pytest.skip("root may write to everything")
+    done = gradtrace.alone("fix", "--write", script)
+    assert (done.status, done.out) == (2, "")
+    assert f"{script} is read-only" in done.err
+    assert (gradtrace.directory / script).read_text() == before
+
+
+def test_the_encoding_of_a_file_stays(gradtrace: Runner) -> None:
+    text = textwrap.dedent(HEAD + FAULTS["no zero_grad"][0])
+    path = gradtrace.directory / "train.py"
+    path.write_bytes(f"# -*- coding: latin-1 -*-\nname = 'é'\n{text}".encode("latin-1"))
+    done = gradtrace.alone("fix", "--write", "train.py")
+    assert done.status == 0, done.err
+    written = path.read_bytes()
+    assert "name = 'é'".encode("latin-1") in written
+    assert b"optimizer.zero_grad()" in written
+
+
+def test_check_says_what_tries_edits(gradtrace: Runner) -> None:
+    script = gradtrace.write(HEAD + FAULTS["no zero_grad"][0])
+    assert gradtrace.alone("check", script).out.endswith(f"`gradtrace fix {script}` tries edits\n")
+    assert "tries edits" not in gradtrace.alone("check", "--quiet", script).out
+    sound = gradtrace.write(HEAD + "    model(x).mean().backward()\n", "sound.py")
+    assert "tries edits" not in gradtrace.alone("check", sound).out
+
+
+def test_check_with_fix_reports_edits_in_each_format(gradtrace: Runner) -> None:
+    script = gradtrace.write(HEAD + FAULTS["no zero_grad"][0])
+    outputs = [word for name in ("r.txt", "r.sarif", "r.json", "r.html") for word in ("-o", name)]
+    done = gradtrace.alone("check", "--fix", "--format", "github", *outputs, script)
+    assert done.status == 1, done.err
+    added = "+    optimizer.zero_grad()"
+    read = {name: (gradtrace.directory / name).read_text() for name in ("r.txt", "r.sarif", "r.json", "r.html")}
+    assert added in read["r.txt"]
+    assert added in read["r.html"]
+    (finding,) = json.loads(read["r.json"])["findings"]
+    assert added in finding["fix"]["diff"]
+    (result,) = json.loads(read["r.sarif"])["runs"][0]["results"]
+    (change,) = result["fixes"][0]["artifactChanges"]
+    (replacement,) = change["replacements"]
+    lines = (gradtrace.directory / script).read_text().splitlines(keepends=True)
+    region = replacement["deletedRegion"]
+    lines[region["startLine"] - 1 : region["endLine"] - 1] = [replacement["insertedContent"]["text"]]
+    assert "    optimizer.zero_grad()\n    loss.backward()\n" in "".join(lines)
+    # as GitHub's commands spell line ends
+    assert "%0A+    optimizer.zero_grad()" in gradtrace.alone("check", "--fix", "--format", "github", script).out
+
+
+def test_a_long_run_is_told_how_to_be_shorter(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = Outcome((), Ended("finished"), False, 400, 400, took=60.0, found_by=12)
+    search = object.__new__(Search)
+    search.outcome = outcome
+    monkeypatch.setattr(search, "_script", Script(["train.py"], None, None, Verdict(Settings())), raising=False)
+    assert search.suggested_steps() == 24
+    monkeypatch.setattr(search, "outcome", replace(outcome, took=1.0))
+    assert search.suggested_steps() is None
 
 
 class TestEdits:

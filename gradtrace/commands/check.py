@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,11 +16,13 @@ from gradtrace.commands.run import Options, WatchedRun, Watching, named_recordin
 from gradtrace.debugger import terminal, wishes
 from gradtrace.debugger.wishes import Wish
 from gradtrace.errors import ExitCode, OutputError, no_such
+from gradtrace.fixes.candidates import has_candidates
 from gradtrace.host import heap, ranks, streams
 from gradtrace.host.progress import Progress
 from gradtrace.host.script import Program
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Ended, Report
+from gradtrace.model.fix import FixReport
 from gradtrace.renderers.output import Out, must_be_writable
 from gradtrace.renderers.paper import Paper
 from gradtrace.report import config
@@ -61,6 +64,8 @@ class CheckOptions:
     record: Path | None = None
     #: try the backward of custom Functions
     gradcheck: bool = False
+    #: try edits before the check, and report those that hold
+    fix: bool = False
     #: where a debugger stops the run; None without one
     stop_at: Sequence[str] | None = None
     #: the rank that it stops, among those of torchrun
@@ -93,9 +98,12 @@ def check(options: Options, wanted: CheckOptions) -> int:
         return _judge_again(recording, verdict, outputs)
     wish = _wish(wanted, known)
     program = options.load()
-    verdict = Verdict(settings.over(config.near(options.place, known)), wanted.write_baseline)
+    settings = settings.over(config.near(options.place, known))
+    verdict = Verdict(settings, wanted.write_baseline)
     outputs.open(options.color, wanted.detail)
-    return _CheckedRun(program, options, wanted, verdict, outputs, wish).run()
+    # before this process computes anything: a fork of one that has may hang
+    fixes = _fixes(options, Verdict(settings)) if wanted.fix else None
+    return _CheckedRun(program, options, wanted, verdict, outputs, wish, fixes).run()
 
 
 def _wish(wanted: CheckOptions, known: frozenset[str]) -> Wish | None:
@@ -112,12 +120,36 @@ def _wish(wanted: CheckOptions, known: frozenset[str]) -> Wish | None:
     return None if why else wish
 
 
+def _fixes(options: Options, verdict: Verdict) -> FixReport:
+    """The edits that hold, from runs of their own."""
+    from gradtrace.commands.fix import begin
+    from gradtrace.fixes.search import Effort
+
+    search = begin(replace(options, timeout=None), Effort(seconds=options.timeout), verdict)
+    search.run()
+    return search.report()
+
+
+def _fix_command(options: Options) -> str:
+    """What tries edits for this script; empty for one that came by stdin."""
+    if options.words[:1] == ["-"] and options.module is None:
+        return ""
+    steps = ["--steps", str(options.steps)] if options.steps is not None else []
+    module = ["-m", options.module] if options.module is not None else []
+    return shlex.join(["gradtrace", "fix", *steps, *module, *options.words])
+
+
 # --- a recording -----------------------------------------------------------------------------------------------------
 
 
 def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
     """The recording that was named instead of a script."""
-    others = {"--record": wanted.record, "--gradcheck": wanted.gradcheck, "--pdb": wanted.stop_at is not None}
+    others = {
+        "--record": wanted.record,
+        "--gradcheck": wanted.gradcheck,
+        "--fix": wanted.fix,
+        "--pdb": wanted.stop_at is not None,
+    }
     return named_recording(options, others)
 
 
@@ -163,6 +195,7 @@ class _CheckedRun:
         verdict: Verdict,
         outputs: _Outputs,
         wish: Wish | None,
+        fixes: FixReport | None,
     ) -> None:
         # all of it now: later the script's directory comes first on the path
         with heap.filled():
@@ -170,6 +203,8 @@ class _CheckedRun:
             from gradtrace.watcher.watch import TORCH_VERSION, Watch
 
         self._program = program
+        self._fixes = fixes
+        self._command = _fix_command(options)
         self._timeout = options.timeout
         self._verdict = verdict
         self._outputs = outputs
@@ -240,6 +275,10 @@ class _CheckedRun:
         report = replace(report, remarks=report.remarks + changed)
         if self._snapshots is not None:
             report = replace(report, graphs=tuple(self._snapshots.graphs))
+        if self._fixes is not None:
+            report = replace(report, fixes=self._fixes.fixes, patch=self._fixes.patch)
+        elif any(map(has_candidates, report.findings)):
+            report = replace(report, fix_command=self._command)
         with ExitStack() as closing:
             if self._recorder is not None:
                 closing.callback(self._recorder.close, run)

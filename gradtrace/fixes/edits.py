@@ -33,7 +33,7 @@ class SourceFile:
         """The innermost statement whose text, of a compound one its head, is on this line."""
         found = None
         for one in self.statements:
-            if one.lineno <= line <= _end_of_head(one):
+            if _start_of_head(one) <= line <= _end_of_head(one):
                 found = one
         return found
 
@@ -43,6 +43,9 @@ class SourceFile:
         while at is not None and not isinstance(at, kinds):
             at = self._parents.get(at)
         return at
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        return self._parents.get(node)
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
         """The statements in a row that this one belongs to."""
@@ -110,14 +113,63 @@ class SourceFile:
         return "".join(lines)
 
     def replace(self, node: ast.expr, code: str) -> str:
-        start = self._offset(node.lineno, node.col_offset)
-        end = self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
+        start, end = self._span(node)
         return self.text[:start] + code + self.text[end:]
 
+    def replace_all(self, changes: Sequence[tuple[ast.expr | ast.stmt, str]]) -> str | None:
+        """Several nodes at once, none of which lies in another."""
+        spans = sorted((self._span(node), code) for node, code in changes)
+        text, end = "", 0
+        for (start, stop), code in spans:
+            if start < end:
+                return None
+            text += self.text[end:start] + code
+            end = stop
+        return text + self.text[end:]
+
+    def insert_in_body(self, container: ast.AST, code: str) -> str | None:
+        """As the first statement of a loop or function, below its docstring."""
+        body = getattr(container, "body", None)
+        if not isinstance(body, list) or not body or body[0].lineno == getattr(container, "lineno", 0):
+            return None
+        first = body[0]
+        is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        return self.insert_after(first, code) if is_docstring else self.insert_before(first, code)
+
+    def move_before(self, statement: ast.stmt, other: ast.stmt) -> str | None:
+        """The statement in front of one that stands above it, with the other's indentation."""
+        if not self._has_own_lines(statement) or other.lineno >= statement.lineno:
+            return None
+        own = self.lines[statement.lineno - 1 : statement.end_lineno or statement.lineno]
+        before, wanted = self._indent(statement), self._indent(other)
+        moved = [wanted + line.removeprefix(before) if line.strip() else line for line in own]
+        kept = SourceFile(self.path, self.delete(statement) or self.text)
+        return kept._with(other.lineno - 1, other.lineno - 1, moved)
+
+    def siblings(self, one: ast.stmt, other: ast.stmt) -> tuple[ast.stmt, ast.stmt] | None:
+        """The statements of one block that these two are, or are part of; None where it is the same one."""
+        above = list(self._lineage(one))
+        for at in self._lineage(other):
+            for found in above:
+                if self.parent(found) is self.parent(at) and found in self.block(at):
+                    return (found, at) if found is not at else None
+        return None
+
+    def _lineage(self, statement: ast.stmt) -> Iterator[ast.stmt]:
+        at: ast.AST | None = statement
+        while at is not None:
+            if isinstance(at, ast.stmt):
+                yield at
+            at = self._parents.get(at)
+
     def replace_statement(self, statement: ast.stmt, code: str) -> str:
-        start = self._offset(statement.lineno, statement.col_offset)
-        end = self._offset(statement.end_lineno or statement.lineno, statement.end_col_offset or 0)
-        return self.text[:start] + code + self.text[end:]
+        """Further lines of the code get the statement's indentation."""
+        start, end = self._span(statement)
+        return self.text[:start] + code.replace("\n", "\n" + self._indent(statement)) + self.text[end:]
+
+    def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        start = self._offset(node.lineno, node.col_offset)
+        return start, self._offset(node.end_lineno or node.lineno, node.end_col_offset or 0)
 
     def put_under(self, statements: Sequence[ast.stmt], head: str) -> str | None:
         """The statements, which follow each other, below a new head such as `with torch.no_grad():`."""
@@ -127,6 +179,15 @@ class SourceFile:
         start, end = first.lineno - 1, last.end_lineno or last.lineno
         indented = ["    " + line if line.strip() else line for line in self.lines[start:end]]
         return self._with(start, end, [self._line(head, self._indent(first)), *indented])
+
+    def unwrap(self, block: ast.With) -> str | None:
+        """The statements of a `with` without it."""
+        if not self._has_own_lines(block) or block.body[0].lineno == block.lineno:
+            return None
+        outer, inner = self._indent(block), self._indent(block.body[0])
+        first, end = block.body[0].lineno - 1, block.end_lineno or block.lineno
+        moved = [outer + line.removeprefix(inner) if line.startswith(inner) else line for line in self.lines[first:end]]
+        return self._with(block.lineno - 1, end, moved)
 
     def _with(self, start: int, end: int, new: list[str]) -> str:
         lines = self.lines[:]
@@ -163,3 +224,8 @@ def _end_of_head(statement: ast.stmt) -> int:
     if body:
         return max(statement.lineno, int(body[0].lineno) - 1)
     return statement.end_lineno or statement.lineno
+
+
+def _start_of_head(statement: ast.stmt) -> int:
+    decorators = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(int(one.lineno) for one in decorators)])

@@ -3,62 +3,77 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 
-from gradtrace.fixes.candidates import Candidate
 from gradtrace.fixes.trials import Outcome
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.lives import State
 
 #: rules about parameters that do not train: a fix makes those train that the finding names
 _ABOUT_TRAINING = frozenset({"unreached-parameter", "unoptimized-parameter", "zero-gradient", "no-graph"})
-
-
-@dataclass(frozen=True, slots=True)
-class Fix:
-    """A finding with an edit that holds, and the numbers that show it."""
-
-    finding: Finding
-    candidate: Candidate
-    proof: str
-
-
-@dataclass(frozen=True, slots=True)
-class Unfixed:
-    """A finding without an edit that holds: how many were tried, and why the last ones failed."""
-
-    finding: Finding
-    tried: int
-    reasons: tuple[str, ...]
+#: rules about what is updated although it should not be: a fix may stop the parameters that the finding names
+_ABOUT_MOVING = frozenset({"misspelt-attribute", "frozen-moves", "leaked-grad", "attached-target"})
+#: rules that ask for fewer calls, or steps
+_FEWER_CALLS = frozenset({"repeated-backward", "unused-graph", "stale-grad"})
+_FEWER_STEPS = frozenset({"step-without-grad", "stale-grad"})
 
 
 def objection(before: Outcome, after: Outcome | None, finding: Finding) -> str:
     """Why the edit does not hold; empty where it does."""
     if after is None:
         return "the run took too long, or died"
+    against = _findings(before, after, finding) or _ending(before, after, finding)
+    return against or _calls(before, after, finding) or _training(before, after, finding)
+
+
+def _findings(before: Outcome, after: Outcome, finding: Finding) -> str:
     left, found = _counted(before), _counted(after)
+    if after.failed and not before.failed:
+        return f"the script ends with {_error(after)}"
     if found[finding.rule] >= left[finding.rule]:
         return f"{finding.rule} is still found"
     new = sorted(rule for rule in found if found[rule] > left[rule])
     if new:
         return f"{new[0]} is found then"
-    if after.failed and (not before.failed or after.ended.exception != before.ended.exception):
-        return f"the script ends with {(after.ended.exception or 'an error').splitlines()[0]}"
+    return ""
+
+
+def _ending(before: Outcome, after: Outcome, finding: Finding) -> str:
+    if after.failed and after.ended.exception != before.ended.exception:
+        return f"the script ends with {_error(after)}"
     if after.failed and finding.error:
         return "the script still fails"
-    if after.steps < before.steps:
+    if finding.rule in after.unjudged - before.unjudged:
+        return f"{finding.rule} lacks data to judge then"
+    return ""
+
+
+def _calls(before: Outcome, after: Outcome, finding: Finding) -> str:
+    if after.steps < before.steps and finding.rule not in _FEWER_STEPS:
         return f"the script makes {after.steps} optimizer steps instead of {before.steps}"
     if not after.backward_calls:
         return "the script makes no backward call then"
-    stopped = sorted(before.moving - after.moving)
+    if after.backward_calls < before.backward_calls and not before.failed and finding.rule not in _FEWER_CALLS:
+        return f"the script makes {after.backward_calls} backward calls instead of {before.backward_calls}"
+    return ""
+
+
+def _training(before: Outcome, after: Outcome, finding: Finding) -> str:
+    may_stop = frozenset(finding.about) if finding.rule in _ABOUT_MOVING else frozenset[str]()
+    stopped = sorted(before.moving - after.moving - may_stop)
     if stopped:
         return f"{stopped[0]} no longer trains"
+    unreached = sorted(before.reached - after.reached - may_stop)
+    if unreached:
+        return f"{unreached[0]} no longer gets a gradient"
     if finding.rule in _ABOUT_TRAINING:
         still = [name for name in finding.about if _is_stuck(after, name)]
         if still:
             return f"{still[0]} still does not train"
     return ""
+
+
+def _error(outcome: Outcome) -> str:
+    return (outcome.ended.exception or "an error").splitlines()[0]
 
 
 def _counted(outcome: Outcome) -> Counter[str]:
@@ -80,11 +95,13 @@ def proof(after: Outcome, finding: Finding) -> str:
 
 
 def size(before: str, after: str) -> int:
-    """How many lines the edit removes and adds."""
+    """How many lines the edit removes, adds or changes."""
     old, new = Counter(before.splitlines()), Counter(after.splitlines())
-    return (old - new).total() + (new - old).total()
+    return max((old - new).total(), (new - old).total())
 
 
-def best(holding: Sequence[tuple[Candidate, Outcome]], text_of: dict[str, str]) -> tuple[Candidate, Outcome]:
-    """The edit that changes least, of equal ones the likeliest."""
-    return min(holding, key=lambda one: size(text_of[one[0].path], one[0].text))
+def unlikeness(before: Outcome, after: Outcome) -> int:
+    """In how many parameters the first step uses another gradient than before: an edit that cures a late fault, or one
+    of bookkeeping, changes none."""
+    pairs = [(life, after.lives.get(name)) for name, life in before.lives.items() if life.gradients]
+    return sum(other is None or other.gradients[:1] != life.gradients[:1] for life, other in pairs)

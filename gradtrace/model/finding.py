@@ -11,6 +11,7 @@ from gradtrace.model.site import Site
 from gradtrace.model.truths import Truth
 
 if TYPE_CHECKING:
+    from gradtrace.model.fix import Fix, Patch
     from gradtrace.model.manual import Manual
 
 
@@ -146,3 +147,8 @@ class Report:
     truths: tuple[Truth, ...] = ()
     #: an internal error kept rules from judging
     incomplete: bool = False
+    #: what to type to try edits for the findings; empty where none is known
+    fix_command: str = ""
+    #: edits that hold, where they were asked for, and the texts they were made in
+    fixes: tuple[Fix, ...] = ()
+    patch: Patch | None = None

@@ -188,6 +188,11 @@ class Judge:
         )
 
     @property
+    def count(self) -> int:
+        """How many findings there are so far, those that others cover included."""
+        return len(self._findings)
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         """The worst first, then in the order of their first occurrence."""
         covered = {

@@ -11,6 +11,8 @@ from pathlib import Path
 from gradtrace.errors import ExitCode
 from gradtrace.escapes import one_line, visible
 from gradtrace.model.finding import Finding, Level, Report
+from gradtrace.model.fix import Fix
+from gradtrace.renderers.edits import between, fix_of
 from gradtrace.renderers.findings.summary import unjudged, verdict
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import count, file, printable
@@ -36,7 +38,7 @@ def _commands(report: Report, level: Level) -> Iterator[str]:
         yield _command(level, f"the script failed: {report.ended.exception or report.ended.how}", title="gradtrace")
     for finding in report.findings:
         if finding.level is level:
-            yield _annotation(finding, report.root)
+            yield _annotation(finding, report.root, fix_of(finding, report.fixes))
     if level is Level.WARNING:
         for remark in report.remarks:
             yield _command(level, remark, title="gradtrace")
@@ -44,7 +46,7 @@ def _commands(report: Report, level: Level) -> Iterator[str]:
         yield _command(level, "\n".join(unjudged(report)), title="gradtrace: rules that lacked data")
 
 
-def _annotation(finding: Finding, root: str | None) -> str:
+def _annotation(finding: Finding, root: str | None, fix: Fix | None) -> str:
     site = finding.site
     place: dict[str, object] = {"file": Path(file(site.path, root)).as_posix(), "line": site.line}
     if site.end_line is not None:
@@ -56,8 +58,17 @@ def _annotation(finding: Finding, root: str | None) -> str:
     related = [
         f"{Path(file(one.site.path, root)).as_posix()}:{one.site.line}: {one.message}" for one in finding.related
     ]
-    body = "\n".join([finding.message, *related, f"help: {finding.help}" if finding.help else ""]).strip()
+    body = "\n".join(
+        [finding.message, *related, f"help: {finding.help}" if finding.help else "", _suggestion(fix, root)]
+    ).strip()
     return _command(finding.level, body, **place, title=f"gradtrace: {finding.rule}")
+
+
+def _suggestion(fix: Fix | None, root: str | None) -> str:
+    if fix is None:
+        return ""
+    name = Path(file(fix.path, root)).as_posix()
+    return f"fix: {fix.title} ({fix.proof})\n\n{between(fix.before, fix.after, name)}"
 
 
 def _command(level: Level, body: str, **properties: object) -> str:

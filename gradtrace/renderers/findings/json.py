@@ -8,7 +8,9 @@ from typing import Any
 from gradtrace.errors import ExitCode
 from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding, Report
+from gradtrace.model.fix import Fix
 from gradtrace.model.site import Site
+from gradtrace.renderers.edits import between, fix_of
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
 
@@ -28,7 +30,10 @@ def render(report: Report, paper: Paper) -> str:
         "script": report.script,
         "status": _status(report),
         "exit_code": int(report.exit_code),
-        "findings": [_finding(finding, report.root) for finding in report.findings],
+        "findings": [
+            {**_finding(finding, report.root), **_fix(fix_of(finding, report.fixes), report.root)}
+            for finding in report.findings
+        ],
         "silenced": [
             {**_finding(silenced.finding, report.root), "silenced_by": silenced.how, "reason": silenced.reason}
             for silenced in report.silenced
@@ -63,6 +68,14 @@ def _finding(finding: Finding, root: str | None) -> dict[str, Any]:
         "occurrences": finding.occurrences,
         "related": [{**_place(related.site, root), "message": related.message} for related in finding.related],
     }
+
+
+def _fix(fix: Fix | None, root: str | None) -> dict[str, Any]:
+    """The edit that holds, where edits were asked for."""
+    if fix is None:
+        return {}
+    diff = between(fix.before, fix.after, Path(file(fix.path, root)).as_posix())
+    return {"fix": {"title": fix.title, "proof": fix.proof, "diff": diff}}
 
 
 def _place(site: Site, root: str | None) -> dict[str, Any]:

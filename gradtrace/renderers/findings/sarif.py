@@ -20,6 +20,7 @@ from gradtrace.escapes import ascii_json
 from gradtrace.model.finding import Finding, Report, Silenced
 from gradtrace.model.manual import Manual
 from gradtrace.model.site import Site
+from gradtrace.renderers.edits import changes, fix_of
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
 from gradtrace.source import texts
@@ -94,7 +95,22 @@ def _results(report: Report) -> Iterable[_Object]:
             "partialFingerprints": {"gradtrace/v1": f"{print_}:{seen[print_]}"},
             "occurrenceCount": finding.occurrences,
             "suppressions": _suppressions(silenced),
+            **_fixes(finding, report),
         }
+
+
+def _fixes(finding: Finding, report: Report) -> _Object:
+    """The edit that holds, as replacements of whole lines of the file as it was."""
+    fix = fix_of(finding, report.fixes)
+    found = changes(fix, report.patch.before[fix.path]) if fix is not None and report.patch is not None else []
+    if fix is None or not found:
+        return {}
+    replacements = []
+    for one in found:
+        region = {"startLine": one.first, "startColumn": 1, "endLine": one.end, "endColumn": 1}
+        replacements.append({"deletedRegion": region, "insertedContent": {"text": "".join(one.lines)}})
+    change = {"artifactLocation": _artifact(fix.path, report), "replacements": replacements}
+    return {"fixes": [{"description": {"text": f"{fix.title} ({fix.proof})"}, "artifactChanges": [change]}]}
 
 
 def _suppressions(silenced: Silenced | None) -> list[_Object]:

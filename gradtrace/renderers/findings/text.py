@@ -29,7 +29,9 @@ from rich.text import Text
 from gradtrace.errors import ExitCode
 from gradtrace.escapes import visible
 from gradtrace.model.finding import Finding, Level, Report
+from gradtrace.model.fix import Fix
 from gradtrace.model.site import Site
+from gradtrace.renderers.edits import between, fix_of
 from gradtrace.renderers.findings.summary import truths, unjudged, verdict
 from gradtrace.renderers.paper import Paper
 from gradtrace.renderers.wording import file
@@ -37,6 +39,7 @@ from gradtrace.source import syntax, texts
 
 _STYLE = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold cyan"}
 _FRAME = "bold blue"
+_DIFF = {"+": "green", "-": "red", "@": "dim"}
 _CODE = r"`[^`\n]+`"
 _TAB = 4
 _NARROWEST = 24
@@ -51,7 +54,7 @@ def draw(report: Report, console: Console, detail: int = 0) -> None:
     """Prints the findings, the remarks and one line that sums up, which less detail leaves out."""
     page = _ReportPage(console, report.root)
     for finding in report.findings:
-        page.finding(finding)
+        page.finding(finding, fix_of(finding, report.fixes))
     for remark in report.remarks:
         page.paragraph("remark", "dim", remark)
     if report.remarks:
@@ -105,8 +108,8 @@ class _ReportPage:
             line.rstrip()
             self._console.print(line, soft_wrap=True)
 
-    def finding(self, finding: Finding) -> None:
-        """One finding with its source lines, and an empty line after it."""
+    def finding(self, finding: Finding, fix: Fix | None = None) -> None:
+        """One finding with its source lines and the edit that holds, and an empty line after it."""
         level, style = str(finding.level), _STYLE[finding.level]
         margin = len(str(max(site.line for site in (finding.site, *(related.site for related in finding.related)))))
         times = f" ({finding.occurrences} times)" if finding.occurrences > 1 else ""
@@ -118,6 +121,10 @@ class _ReportPage:
             self._source(margin, related.site, "-", _FRAME, related.message)
         if finding.help:
             self.paragraph("help", "bold green", finding.help)
+        if fix is not None:
+            self.paragraph("fix", "bold green", f"{fix.title} ({fix.proof})")
+            for row in between(fix.before, fix.after, file(fix.path, self._root)).splitlines()[2:]:
+                self.line((f"  {self._plain(row)}", _DIFF.get(row[:1], "")))
         self.line()
 
     def _place(self, margin: int, arrow: str, site: Site, suffix: str = "") -> None:
@@ -167,6 +174,8 @@ class _ReportPage:
         for line in self._wrapped(text, 2):
             line.rstrip()
             self._console.print(line, soft_wrap=True)
+        if report.fix_command:
+            self.line((f"`{self._plain(report.fix_command)}` tries edits", "dim"))
 
 
 def _verdict_style(report: Report) -> str:

@@ -18,9 +18,11 @@ from gradtrace.graphs import fold
 from gradtrace.graphs.fold import ALL
 from gradtrace.graphs.outline import outline
 from gradtrace.model.finding import Finding, Report
+from gradtrace.model.fix import Fix
 from gradtrace.model.graph import Gradient, Graph, Kind, Node, SavedState
 from gradtrace.model.site import Site, Stack
 from gradtrace.renderers import wording
+from gradtrace.renderers.edits import between, fix_of
 from gradtrace.renderers.paper import Paper
 from gradtrace.source.syntax import line_text
 from gradtrace.source.texts import lines_around
@@ -39,11 +41,15 @@ def render(report: Report, paper: Paper) -> str:
     ended = f"; the script ended with {failed}" if failed else ""
     calls = wording.count(report.backward_calls, "backward call")
     title = f"{report.script}: {wording.count(len(report.findings), 'finding')} in {calls}{ended}"
-    return page(graphs, findings=report.findings, title=title)
+    return page(graphs, findings=report.findings, title=title, fixes=report.fixes)
 
 
 def page(
-    graphs: Sequence[Graph], open: Sequence[str] = (), findings: Sequence[Finding] | None = None, title: str = ""
+    graphs: Sequence[Graph],
+    open: Sequence[str] = (),
+    findings: Sequence[Finding] | None = None,
+    title: str = "",
+    fixes: Sequence[Fix] = (),
 ) -> str:
     """The page. Of a folded graph the same boxes are open at first, and all can be opened; `open` names modules.
 
@@ -51,7 +57,7 @@ def page(
     """
     places = _Places()
     found = _fitting(graphs, open, places)
-    judged = None if findings is None else [_finding(finding, places) for finding in findings]
+    judged = None if findings is None else [_finding(one, places, fix_of(one, fixes)) for one in findings]
     plain = {"title": title, "graphs": found, "findings": judged, "stacks": places.plain, "sources": places.sources}
     parts = {
         "title": escape(" - ".join(filter(None, (title or "".join(one["name"] for one in found[:1]), "gradtrace")))),
@@ -164,7 +170,8 @@ def _described(graph: Graph, places: _Places) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding, places: _Places) -> dict[str, Any]:
+def _finding(finding: Finding, places: _Places, fix: Fix | None) -> dict[str, Any]:
+    diff = between(fix.before, fix.after, wording.file(fix.path)).splitlines()[2:] if fix is not None else []
     return {
         "rule": finding.rule,
         "level": str(finding.level),
@@ -173,6 +180,8 @@ def _finding(finding: Finding, places: _Places) -> dict[str, Any]:
         "stack": places.number((finding.site,)),
         "occurrences": finding.occurrences,
         "related": [[places.number((one.site,)), wording.printable(one.message)] for one in finding.related],
+        "fix": wording.printable(f"{fix.title} ({fix.proof})") if fix is not None else "",
+        "diff": [wording.printable(row) for row in diff],
     }
 
 

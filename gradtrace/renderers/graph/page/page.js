@@ -426,6 +426,12 @@ function listed(panel) {
       for (const at of stack) source(panel, at);
     }
     panel.append(element("p", "help: " + one.help));
+    if (one.fix) {
+      panel.append(element("p", "fix: " + one.fix));
+      const diff = element("pre");
+      for (const row of one.diff) diff.append(element("div", row, { "+": "added", "-": "removed" }[row[0]] || ""));
+      panel.append(diff);
+    }
   }
 }
 

@@ -1,0 +1,1 @@
+"""What `fix` found, one output format a file."""

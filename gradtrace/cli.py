@@ -525,7 +525,10 @@ def fix(
     module: Module = None,
     steps: Steps = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Give up on an edit after so many seconds of its run.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Give up on a run after so many seconds [default: 10 times the first, and 10 s]."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, metavar="NUMBER", help="Runs at once.")] = 2,
     write: Annotated[

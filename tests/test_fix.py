@@ -14,7 +14,10 @@ from conftest import Runner
 from gradtrace.fixes.edits import SourceFile
 from gradtrace.fixes.search import Search
 from gradtrace.fixes.trials import Outcome, Script
-from gradtrace.model.finding import Ended
+from gradtrace.model.finding import Ended, Finding, Level
+from gradtrace.model.fix import Fix
+from gradtrace.model.site import Site
+from gradtrace.renderers.fixes.text import render
 from gradtrace.report.config import Settings
 from gradtrace.report.verdict import Verdict
 
@@ -329,6 +332,28 @@ def test_a_long_run_is_told_how_to_be_shorter(monkeypatch: pytest.MonkeyPatch) -
     assert search.suggested_steps() == 24
     monkeypatch.setattr(search, "outcome", replace(outcome, took=1.0))
     assert search.suggested_steps() is None
+
+
+def test_ctrl_c_leaves_what_holds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = object.__new__(Search)
+    finding = Finding("stale-grad", Level.ERROR, "one", "", Site("train.py", 3, ""))
+    fix = Fix(finding, "call zero_grad()", "20 backward calls", "train.py", "a\n", "b\n")
+    for name, value in {
+        "_before": {"train.py": "a\n"},
+        "_now": {"train.py": "b\n"},
+        "_fixes": [fix],
+        "_unfixed": [],
+    }.items():
+        monkeypatch.setattr(search, name, value, raising=False)
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "_run", interrupted)
+    search.run()
+    shown = render(search.report())
+    assert "+b\n" in shown
+    assert "interrupted: other findings were not taken on\n" in shown
 
 
 class TestEdits:

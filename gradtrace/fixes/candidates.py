@@ -16,11 +16,11 @@ from gradtrace.source import texts
 MAKERS: Mapping[str, tuple[Maker, ...]] = {
     # what becomes of gradients
     "stale-grad": (
-        stepping.call_it, stepping.step_after_backward, stepping.step_into_condition, stepping.zero_before_backward,
-        stepping.zero_after_step, stepping.zero_elsewhere, stepping.clear_by_hand, stepping.drop_step,
+        stepping.call_it, stepping.count_from_one, stepping.step_after_backward, stepping.step_into_condition,
+        stepping.zero_before_backward, stepping.zero_after_step, stepping.zero_elsewhere, stepping.clear_by_hand, stepping.drop_step,
         modes.loop_without_gradients,
     ),
-    "repeated-backward": (stepping.drop_repeated, graphs.join_losses, stepping.zero_before_backward),
+    "repeated-backward": (stepping.drop_repeated,),
     "cleared-grad": (
         stepping.step_after_backward, stepping.zero_earlier, stepping.zero_into_condition, stepping.drop_zero,
         stepping.add_step,
@@ -32,7 +32,7 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
     "step-without-grad": (
         stepping.step_after_backward, stepping.step_into_condition, stepping.drop_step, stepping.zero_into_condition,
     ),
-    "never-stepped": (stepping.call_it, stepping.add_step),
+    "never-stepped": (stepping.call_it, stepping.step_at_end, stepping.add_step),
     "late-clip": (stepping.clip_before_step, stepping.unscale_before_clip, stepping.clip_optimized, parameters.hold_all),
     "scaled-grad": (stepping.scaler_step,),
     "scheduler-steps": (stepping.schedule_after_step, stepping.schedule_steps),
@@ -41,8 +41,8 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
     "non-leaf-grad": (paths.leaf_of_result,),
     # graphs
     "freed-graph": (
-        graphs.say_so, graphs.detach_arguments, graphs.into_loop, graphs.join_losses, graphs.detach_operands,
-        graphs.empty_list, graphs.under_no_grad, graphs.retain_earlier,
+        graphs.say_so, graphs.detach_operands, graphs.detach_arguments, graphs.retain_earlier, graphs.join_losses,
+        graphs.into_loop, graphs.empty_list, graphs.under_no_grad,
     ),
     "unneeded-retain": (graphs.drop_option,),
     "missing-create-graph": (graphs.create_graph,),
@@ -57,7 +57,7 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
     "unused-input": (paths.require_earlier, paths.drop_cut),
     "unused-loss": (paths.into_loss,),
     "zero-gradient": (
-        values.over_one_dimension, values.other_dimension, paths.drop_cut, values.swap_dimensions,
+        values.other_dimension, paths.drop_cut,
     ),
     # parameters
     "unoptimized-parameter": (
@@ -77,7 +77,7 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
     "nonfinite-grad": (values.safe_slope, values.clip_gradients),
     "inplace-saved": (values.out_of_place, graphs.say_so, values.copy_saved, values.write_later),
     "hidden-write": (values.out_of_place, values.copy_saved, values.write_later),
-    "inplace-leaf": (values.without_gradients, values.out_of_place),
+    "inplace-leaf": (values.without_gradients, values.write_detached, values.out_of_place_by_help),
     "wrong-mode": (modes.train_again, modes.follow_mode),
 }  # fmt: skip
 

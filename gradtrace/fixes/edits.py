@@ -83,7 +83,9 @@ class SourceFile:
         first = min([statement.lineno, *(one.lineno for one in getattr(statement, "decorator_list", []))])
         return self._with(first - 1, first - 1, [self._line(code, self._indent(statement))])
 
-    def insert_after(self, statement: ast.stmt, code: str) -> str:
+    def insert_after(self, statement: ast.stmt, code: str) -> str | None:
+        if _leaves(statement):
+            return None
         end = statement.end_lineno or statement.lineno
         return self._with(end, end, [self._line(code, self._indent(statement))])
 
@@ -97,7 +99,7 @@ class SourceFile:
 
     def move(self, statement: ast.stmt, after: ast.stmt) -> str | None:
         """The statement as the next one after another, with the other's indentation."""
-        if not self._has_own_lines(statement) or not self._has_own_lines(after):
+        if not self._has_own_lines(statement) or not self._has_own_lines(after) or _leaves(statement) or _leaves(after):
             return None
         end = statement.end_lineno or statement.lineno
         own = self.lines[statement.lineno - 1 : end]
@@ -138,7 +140,7 @@ class SourceFile:
 
     def move_before(self, statement: ast.stmt, other: ast.stmt) -> str | None:
         """The statement in front of one that stands above it, with the other's indentation."""
-        if not self._has_own_lines(statement) or other.lineno >= statement.lineno:
+        if not self._has_own_lines(statement) or other.lineno >= statement.lineno or _leaves(statement):
             return None
         own = self.lines[statement.lineno - 1 : statement.end_lineno or statement.lineno]
         before, wanted = self._indent(statement), self._indent(other)
@@ -202,7 +204,7 @@ class SourceFile:
 
     @staticmethod
     def _line(code: str, indent: str) -> str:
-        return f"{indent}{code}\n"
+        return "".join(f"{indent}{line}\n" for line in code.split("\n"))
 
     def _has_own_lines(self, statement: ast.stmt) -> bool:
         """No other statement shares its first or last line."""
@@ -212,6 +214,10 @@ class SourceFile:
                 return False
         parent = self._parents.get(statement)
         return getattr(parent, "lineno", 0) not in own
+
+    def column(self, node: ast.expr) -> int:
+        """Where it begins in its line, in characters."""
+        return len(self.lines[node.lineno - 1].encode()[: node.col_offset].decode(errors="ignore"))
 
     def _offset(self, line: int, column: int) -> int:
         """Characters before this place; the tree counts columns in bytes of UTF-8."""
@@ -229,3 +235,8 @@ def _end_of_head(statement: ast.stmt) -> int:
 def _start_of_head(statement: ast.stmt) -> int:
     decorators = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(int(one.lineno) for one in decorators)])
+
+
+def _leaves(statement: ast.stmt) -> bool:
+    """Nothing below it in its block would run."""
+    return isinstance(statement, (ast.Return, ast.Raise, ast.Break, ast.Continue))

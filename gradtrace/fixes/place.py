@@ -80,7 +80,7 @@ class Place:
             for call in self.file.calls(within, "step"):
                 if isinstance(call.func, ast.Attribute):
                     name = self.file.source(call.func.value)
-                    if call.args and not isinstance(call.args[0], ast.Call):
+                    if call.args and "scaler" in name.lower():
                         name = self.file.source(call.args[0])  # scaler.step(optimizer)
                     if name not in found and not re.search("sched|scaler|env", name, re.IGNORECASE):
                         found.append(name)

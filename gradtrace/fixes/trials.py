@@ -53,9 +53,15 @@ class Outcome:
 
     @property
     def reached(self) -> frozenset[str]:
-        """The parameters of optimizers, and those updated by hand, that a backward call gave a gradient."""
-        owned = {name for name, life in self.lives.items() if life.optimizer or life.state is State.BY_HAND}
-        return frozenset(name for name in owned if any(one.first.arrivals for one in self.lives[name].stretches))
+        """The parameters that a backward call gave a gradient, as far as they have a name."""
+        named = {name: life for name, life in self.lives.items() if " " not in name}
+        return frozenset(name for name, life in named.items() if any(one.first.arrivals for one in life.stretches))
+
+    @property
+    def owned_reached(self) -> frozenset[str]:
+        """Of these, those that an optimizer holds, or that the script itself updates."""
+        lives = self.lives
+        return frozenset(name for name in self.reached if lives[name].optimizer or lives[name].state is State.BY_HAND)
 
     @property
     def moving(self) -> frozenset[str]:

@@ -19,6 +19,9 @@ from gradtrace.fixes.place import (
 
 
 def retain_earlier(place: Place) -> Iterator[Candidate]:
+    """Only where that is an answer: a graph that is kept from one iteration to the next grows, and holds old values."""
+    if "retain_graph=True" not in place.finding.help:
+        return
     for statement in place.around:
         for method in ("backward", "grad"):
             for call in place.file.calls(statement, method):
@@ -63,9 +66,15 @@ def say_so(place: Place) -> Iterator[Candidate]:
         if not isinstance(said, (ast.Assign, ast.AugAssign)):
             continue
         targets = _targets(said)
+        reads = {ast.unparse(node) for node in ast.walk(said.value)}
         for statement in place.around:
             if isinstance(statement, (ast.Assign, ast.AugAssign)) and _targets(statement) == targets:
-                yield from place.edit(f"`{code}`", place.file.replace_statement(statement, code))
+                # what reads its own target does not take the place of what computes it
+                new = reads.isdisjoint(targets)
+                text = (
+                    place.file.replace_statement(statement, code) if new else place.file.insert_after(statement, code)
+                )
+                yield from place.edit(f"`{code}`", text)
         for statement in place.around:
             if not isinstance(statement, FUNCTIONS):
                 yield from place.edit(f"`{code}`", place.file.insert_before(statement, code))
@@ -82,9 +91,11 @@ def _targets(statement: ast.Assign | ast.AugAssign) -> list[str]:
 
 
 def detach_arguments(place: Place) -> Iterator[Candidate]:
-    """What is passed on at these lines, without its graph."""
+    """What is passed on at these lines, without its graph: variables first, then the results of calls."""
+    if "detach" not in place.finding.help:
+        return
     for statement in place.around:
-        for node in _passed(statement):
+        for node in sorted(_passed(statement), key=lambda node: not is_read(node)):
             source = place.file.source(node)
             if not source.endswith(".detach()"):
                 text = place.file.replace(node, f"{in_parentheses(place.file, node)}.detach()")
@@ -104,6 +115,8 @@ def _passed(statement: ast.stmt) -> Iterator[ast.expr]:
 
 def detach_operands(place: Place) -> Iterator[Candidate]:
     """Names that these lines compute with, without their graph."""
+    if "detach" not in place.finding.help:
+        return
     for statement in place.around:
         if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) and statement.value is not None:
             for node in ast.walk(statement.value):

@@ -10,25 +10,38 @@ from gradtrace.fixes.place import FUNCTIONS, LOOPS, Candidate, Place, name_of, w
 
 def train_again(place: Place) -> Iterator[Candidate]:
     """Back to training mode: after the evaluation, or at the head of the training loop."""
+    if "train()" not in place.finding.help:
+        return
     models: dict[str, None] = {}
     for name in ("eval", "train"):
         for call in place.file.calls(place.file.tree, name):
             if isinstance(call.func, ast.Attribute):
                 models[place.file.source(call.func.value)] = None
-    for model in models:
-        code = f"{model}.train()"
-        title = f"put `{model}` back into training mode"
+    codes = [f"{model}.train()" for model in models]
+    if len(codes) == 2:
+        codes.append("\n".join(codes))
+    for code in codes:
+        title = f"call {' and '.join(code.split())} again"
         for statement in place.around:
             if not isinstance(statement, FUNCTIONS):
                 yield from place.edit(title, place.file.insert_after(statement, code))
         for statement in place.around:
-            loop = place.file.around(statement, LOOPS)
-            if loop is not None:
-                yield from place.edit(title, place.file.insert_in_body(loop, code))
-            function = place.file.around(statement, FUNCTIONS)
-            if function is not None:
-                yield from place.edit(title, place.file.insert_in_body(function, code))
-                yield from place.edit(title, place.file.insert_after(function.body[-1], code))  # type: ignore[attr-defined]
+            for around in (place.file.around(statement, LOOPS), place.file.around(statement, FUNCTIONS)):
+                if around is not None and any(place.file.calls(around, "backward")):
+                    yield from place.edit(title, place.file.insert_in_body(around, code))
+            yield from place.edit(title, _at_end(place, statement, code))
+
+
+def _at_end(place: Place, statement: ast.stmt, code: str) -> str | None:
+    """Where the function of the statement ends, after all that it computes."""
+    function = place.file.around(statement, FUNCTIONS)
+    if not isinstance(function, FUNCTIONS):
+        return None
+    last = function.body[-1]
+    if not isinstance(last, ast.Return):
+        return place.file.insert_after(last, code)
+    computes = any(isinstance(node, ast.Call) for node in ast.walk(last))
+    return None if computes else place.file.insert_before(last, code)
 
 
 def follow_mode(place: Place) -> Iterator[Candidate]:

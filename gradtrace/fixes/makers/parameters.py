@@ -38,11 +38,11 @@ def as_parameter(place: Place) -> Iterator[Candidate]:
     """A plain tensor of a module that requires grad becomes a Parameter."""
     for statement in place.around:
         if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
+            converted = _converted(place.file, statement.value)
+            yield from place.edit("convert first, then make it a Parameter", converted)
             source = place.file.source(statement.value)
             text = place.file.replace(statement.value, f"torch.nn.Parameter({source})")
             yield from place.edit("make it a Parameter", text)
-            converted = _converted(place.file, statement.value)
-            yield from place.edit("convert first, then make it a Parameter", converted)
 
 
 def _converted(file: SourceFile, node: ast.expr) -> str | None:
@@ -92,7 +92,7 @@ def _in_variable(place: Place, statement: ast.Assign, target: str) -> Iterator[C
     changes: list[tuple[ast.expr | ast.stmt, str]] = [(statement.targets[0], name)]
     below = [node for node in ast.walk(place.function) if is_read(node) and node.lineno > (statement.end_lineno or 0)]
     changes += [(node, name) for node in below if place.file.source(node) == target]
-    if name.isidentifier():
+    if name.isidentifier() and len(changes) > 1:
         yield from place.edit(f"keep it in a variable `{name}`", place.file.replace_all(changes))
 
 

@@ -18,18 +18,32 @@ _REQUIRING = re.compile(r"^(.+?)(\.requires_grad = True|\.requires_grad_\((True)
 
 def drop_cut(place: Place) -> Iterator[Candidate]:
     """Takes away what cuts the path: one cut alone, then all on these lines, then what hid the error as well."""
+    if place.finding.help.startswith("keep the sum as it is"):
+        return  # a straight-through estimator
     changes: list[tuple[ast.expr, str]] = []
     for statement in place.around:
+        if _only_cuts(place.file, statement):
+            yield from place.edit(f"remove `{place.file.source_of(statement)}`", place.file.delete(statement))
+            continue
         own = list(_cuts(place.file, statement))
         for node, code, title in own:
             text = place.file.replace(node, code)
             yield from place.edit(title, text)
             yield from _asked_no_more(place, title, text)
+            yield from _not_copied_again(place, statement, title, text)
         changes += [(node, code) for node, code, _ in _outermost(own)]
     together = place.file.replace_all(changes) if len(changes) > 1 else None
     yield from place.edit("drop all cuts on these lines", together)
     if together is not None:
         yield from _asked_no_more(place, "drop all cuts on these lines", together)
+
+
+def _only_cuts(file: SourceFile, statement: ast.stmt) -> bool:
+    """`z = z.detach()`."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    below = _below_cuts(statement.value)
+    return below is not statement.value and file.source(below) == file.source(statement.targets[0])
 
 
 def _cuts(file: SourceFile, statement: ast.stmt) -> Iterator[tuple[ast.expr, str, str]]:
@@ -104,6 +118,29 @@ def _asked_no_more(place: Place, title: str, text: str) -> Iterator[Candidate]:
     for statement in file.statements:
         if isinstance(statement, (ast.Assign, ast.Expr)) and _REQUIRING.match(file.source_of(statement)):
             yield from place.edit(f"{title}, and remove `{file.source_of(statement)}`", file.delete(statement))
+
+
+def _not_copied_again(place: Place, statement: ast.stmt, title: str, text: str) -> Iterator[Candidate]:
+    """The same, and what makes a tensor of that value again goes as well."""
+    names = {ast.unparse(one) for one in getattr(statement, "targets", [])}
+    for call in place.file.calls(statement, "append"):
+        if isinstance(call.func, ast.Attribute):
+            names.add(ast.unparse(call.func.value))
+    try:
+        file = SourceFile(place.file.path, text)
+    except (SyntaxError, ValueError):
+        return
+    for node in ast.walk(file.tree):
+        if (
+            isinstance(node, ast.Call)
+            and name_of(node) in _COPYING
+            and node.args
+            and ast.unparse(node.args[0]) in names
+        ):
+            for code in (file.source(node.args[0]), f"torch.stack({file.source(node.args[0])})"):
+                again = file.replace(node, code)
+                yield from place.edit(f"{title}, and use `{code}`", again)
+                yield from _asked_no_more(place, title, again)
 
 
 def gradients_on(place: Place) -> Iterator[Candidate]:
@@ -220,10 +257,12 @@ def leaf_of_result(place: Place) -> Iterator[Candidate]:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             value, name = statement.value, place.file.source(statement.targets[0])
             source = in_parentheses(place.file, value)
-            leaf = f"{source}.detach().requires_grad_()"
-            yield from place.edit("make it a leaf", place.file.replace(value, leaf))
             kept = place.file.insert_after(statement, f"{name}.retain_grad()")
-            yield from place.edit(f"call {name}.retain_grad()", kept)
+            if "retain_grad()" in place.finding.help:
+                yield from place.edit(f"call {name}.retain_grad()", kept)
+            else:
+                leaf = f"{source}.detach().requires_grad_()"
+                yield from place.edit("make it a leaf", place.file.replace(value, leaf))
 
 
 def read_later(place: Place) -> Iterator[Candidate]:

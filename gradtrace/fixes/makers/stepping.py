@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradtrace.fixes.edits import SourceFile
-from gradtrace.fixes.place import FUNCTIONS, LOOPS, Candidate, Place
+from gradtrace.fixes.place import FUNCTIONS, LOOPS, Candidate, Place, name_of
 
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
@@ -24,6 +24,8 @@ def call_it(place: Place) -> Iterator[Candidate]:
 
 
 def zero_before_backward(place: Place) -> Iterator[Candidate]:
+    if "remove this step" in place.finding.help:
+        return
     for optimizer in place.optimizers():
         for statement in place.statements("backward"):
             title = f"call {optimizer}.zero_grad() before the backward call"
@@ -31,6 +33,8 @@ def zero_before_backward(place: Place) -> Iterator[Candidate]:
 
 
 def zero_after_step(place: Place) -> Iterator[Candidate]:
+    if "remove this step" in place.finding.help:
+        return
     for optimizer in place.optimizers():
         for statement in place.statements("step"):
             title = f"call {optimizer}.zero_grad() after its step"
@@ -40,6 +44,8 @@ def zero_after_step(place: Place) -> Iterator[Candidate]:
 def zero_elsewhere(place: Place) -> Iterator[Candidate]:
     """What is cleared somewhere in the file is also cleared before the related backward calls, and where the loop or
     function begins."""
+    if "remove this step" in place.finding.help:
+        return
     calls = [call for name in ("zero_grad",) for call in place.file.calls(place.file.tree, name)]
     clearing = dict.fromkeys(
         place.file.source(call) for call in calls if not place.file.source(call).startswith("self.")
@@ -126,6 +132,8 @@ def drop_zero(place: Place) -> Iterator[Candidate]:
 
 def drop_step(place: Place) -> Iterator[Candidate]:
     """A step that is one too many."""
+    if "remove this step" not in place.finding.help and "one step per backward call" not in place.finding.help:
+        return
     statement = place.statement
     if isinstance(statement, ast.Expr) and any(place.file.calls(statement, "step")):
         yield from place.edit(f"remove `{place.file.source_of(statement)}`", place.file.delete(statement))
@@ -139,7 +147,9 @@ def drop_repeated(place: Place) -> Iterator[Candidate]:
 
 
 def add_step(place: Place) -> Iterator[Candidate]:
-    """A step after the backward call for an optimizer that makes none."""
+    """A step after the backward call for an optimizer that makes none, and that has none waiting for a condition."""
+    if "condition" in place.finding.help:
+        return
     for node in ast.walk(place.file.tree):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
             continue
@@ -149,7 +159,7 @@ def add_step(place: Place) -> Iterator[Candidate]:
                 code = f"{name}.step()"
                 text = place.file.insert_after(backward, code)
                 yield from place.edit(f"call {code} after the backward call", text)
-                lines = SourceFile(place.file.path, text)
+                lines = SourceFile(place.file.path, text or "")
                 again = lines.statement_at(backward.lineno)
                 if again is not None:
                     both = lines.insert_before(again, f"{name}.zero_grad()")
@@ -173,6 +183,32 @@ def scaler_step(place: Place) -> Iterator[Candidate]:
                     yield from place.edit(f"step through {scaler}", place.file.replace_statement(statement, both))
                     before = place.file.insert_before(statement, f"{scaler}.unscale_({optimizer})")
                     yield from place.edit("unscale the gradients before the step", before)
+
+
+def step_at_end(place: Place) -> Iterator[Candidate]:
+    """A step that waits for a full window is also made at the end of the loop: `or i + 1 == len(batches)`."""
+    guard = place.statement
+    loop = place.file.around(guard, (ast.For,)) if isinstance(guard, ast.If) else None
+    if not isinstance(guard, ast.If) or not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return
+    if name_of(loop.iter) == "enumerate" and isinstance(loop.target, ast.Tuple) and loop.iter.args:
+        index, all_of = place.file.source(loop.target.elts[0]), f"len({place.file.source(loop.iter.args[0])})"
+    elif name_of(loop.iter) == "range" and len(loop.iter.args) == 1:
+        index, all_of = place.file.source(loop.target), place.file.source(loop.iter.args[0])
+    else:
+        return
+    test = place.file.source(guard.test)
+    code = f"{test} or {index} + 1 == {all_of}"
+    yield from place.edit("also step at the end of the epoch", place.file.replace(guard.test, code))
+
+
+def count_from_one(place: Place) -> Iterator[Candidate]:
+    """The first window is as long as the others: `(i + 1) % n` for `i % n`."""
+    for statement in place.around:
+        for node in ast.walk(statement.test) if isinstance(statement, ast.If) else ():
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+                left = place.file.source(node.left)
+                yield from place.edit(f"({left} + 1)", place.file.replace(node.left, f"({left} + 1)"))
 
 
 # clipping

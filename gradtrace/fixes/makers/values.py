@@ -25,6 +25,8 @@ _STEEP = ("sqrt", "rsqrt", "log", "log2", "log10", "log1p")
 _RECURRENT = (
     "LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer",
 )  # fmt: skip
+#: what to call on the tensor of which shape, in a help
+_METHOD = re.compile(r"((?:un)?squeeze\(-?\d+\)) the tensor of shape (\[.*?\])")
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 
 
@@ -45,23 +47,36 @@ def drop_softmax(place: Place) -> Iterator[Candidate]:
 
 
 def match_shapes(place: Place) -> Iterator[Candidate]:
-    """Drops or adds the last dimension of one side of a loss."""
-    sides: list[ast.expr] = []
-    for statement in place.around:
-        for node in ast.walk(statement) if not getattr(statement, "body", None) else ():
-            if isinstance(node, ast.Call):
-                kinds = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
-                sides += [one for one in node.args if isinstance(one, kinds)]
-            elif isinstance(node, ast.BinOp):
-                sides += [node.left, node.right]
-    for side in sides:
-        written = in_parentheses(place.file, side)
-        for method in ("squeeze(-1)", "unsqueeze(-1)"):
-            yield from place.edit(f"{written}.{method}", place.file.replace(side, f"{written}.{method}"))
+    """Drops or adds the dimension that the help names, at the side of that shape."""
+    finding = place.finding
+    if place.site is not finding.site or place.statement is None:
+        return
+    shapes = re.search(r"of shapes (\[.*?\]) and (\[.*?\])", finding.message)
+    methods = {shape: method for method, shape in _METHOD.findall(finding.help)}
+    for number, side in enumerate(_sides(place, place.statement)):
+        method = methods.get(shapes[number % 2 + 1], "") if shapes is not None else ""
+        code = f"{in_parentheses(place.file, side)}.{method}"
+        yield from place.edit(code, place.file.replace(side, code) if method else None)
+
+
+def _sides(place: Place, statement: ast.stmt) -> Iterator[ast.expr]:
+    """The operands of the operation at the finding's columns; of all of the line where these are not known."""
+    for node in ast.walk(statement) if not getattr(statement, "body", None) else ():
+        if isinstance(node, (ast.Call, ast.BinOp)) and _is_at(place, node):
+            kinds = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.BinOp)
+            sides = node.args if isinstance(node, ast.Call) else [node.left, node.right]
+            yield from (one for one in sides if isinstance(one, kinds))
+
+
+def _is_at(place: Place, node: ast.expr) -> bool:
+    site = place.site
+    return site.column is None or (node.lineno, place.file.column(node)) == (site.line, site.column)
 
 
 def other_dimension(place: Place) -> Iterator[Candidate]:
     """The same operation along another dimension."""
+    if "dim" not in place.finding.help:
+        return
     for node in _calls_near(place):
         for keyword in node.keywords:
             if keyword.arg in ("dim", "axis"):
@@ -76,13 +91,16 @@ def _dimensions(place: Place, node: ast.expr) -> Iterator[Candidate]:
     except (ValueError, TypeError):
         return
     if type(now) is int and -4 < now < 4:
-        for other in (1, -1, 0, 2):
+        said = [int(one) for one in re.findall(r"dim=(-?\d+)", place.finding.help)]
+        for other in dict.fromkeys([*said, -1, 1, 2]):
             if other != now:
                 yield from place.edit(f"along dimension {other}", place.file.replace(node, str(other)))
 
 
 def batch_first(place: Place) -> Iterator[Candidate]:
     """Says where the batch is in the input of a recurrent layer or an attention."""
+    if "batch_first" not in place.finding.help:
+        return
     for node in ast.walk(place.file.tree):
         if isinstance(node, ast.Call) and name_of(node) in _RECURRENT:
             less = without_keyword(place.file, node, "batch_first")
@@ -95,6 +113,8 @@ def batch_first(place: Place) -> Iterator[Candidate]:
 
 def swap_dimensions(place: Place) -> Iterator[Candidate]:
     """`transpose` for a `view` that only exchanges sizes, and the other of two leading indices."""
+    if not any(said in place.finding.help for said in ("transpose", "permute", "out[")):
+        return
     for statement in place.around:
         for node in ast.walk(statement):
             if (
@@ -118,18 +138,6 @@ def _calls_near(place: Place) -> Iterator[ast.Call]:
         for node in ast.walk(statement):
             if isinstance(node, ast.Call):
                 yield node
-
-
-def over_one_dimension(place: Place) -> Iterator[Candidate]:
-    """A softmax over a single value becomes a sigmoid."""
-    for node in _calls_near(place):
-        if name_of(node) in ("softmax", "log_softmax"):
-            new = {"softmax": "sigmoid", "log_softmax": "nn.functional.logsigmoid"}[name_of(node)]
-            own = isinstance(node.func, ast.Attribute) and not is_module(node.func.value)
-            value = node.func.value if own and isinstance(node.func, ast.Attribute) else _first(node)
-            if value is not None:
-                code = f"torch.{new}({place.file.source(value)})"
-                yield from place.edit(f"use {new}", place.file.replace(node, code))
 
 
 def _first(node: ast.Call) -> ast.expr | None:
@@ -160,14 +168,10 @@ def fit_gradient(place: Place) -> Iterator[Candidate]:
             if call.args and isinstance(call.func, ast.Attribute):
                 root = place.file.source(call.func.value)
                 yield from place.edit("ones_like", place.file.replace(call.args[0], f"torch.ones_like({root})"))
-                reshaped = f"{in_parentheses(place.file, call.args[0])}.view_as({root})"
-                yield from place.edit(reshaped, place.file.replace(call.args[0], reshaped))
         for node in _given_gradients(statement):
             source = in_parentheses(place.file, node)
-            owners = [place.file.source(one)[:-5] for one in getattr(statement, "targets", [])]
             fitting = [f"{source}.{change}" for change in ("t()", "sum(0)", "sum()", "unsqueeze(-1)", "squeeze(-1)")]
             fitting += [f"{source}.{change}" for change in ("sum(-1)", "sum(0, keepdim=True)", "mean()")]
-            fitting = [f"{source}.reshape({owner}.shape)" for owner in owners] + fitting
             arguments = place.function.args.args if isinstance(place.function, FUNCTIONS) else []
             fitting += [f"{source}.expand_as({one.arg})" for one in arguments if one.arg != "self"]
             for code in fitting:
@@ -340,7 +344,8 @@ def copy_saved(place: Place) -> Iterator[Candidate]:
 def write_later(place: Place) -> Iterator[Candidate]:
     """The write, with the block around it, after the backward call that needs the old values; or before what saves."""
     statement = place.statement
-    if statement is None:
+    orders = ("after the backward call", "backward before this", "before the forward")
+    if statement is None or not any(order in place.finding.help for order in orders):
         return
     for other in place.related:
         pair = place.file.siblings(statement, other)
@@ -348,6 +353,23 @@ def write_later(place: Place) -> Iterator[Candidate]:
             yield from place.edit("write after the backward call", place.file.move(pair[0], pair[1]))
         elif pair is not None and pair[1].lineno < pair[0].lineno:
             yield from place.edit("write before this", place.file.move_before(pair[0], pair[1]))
+
+
+def write_detached(place: Place) -> Iterator[Candidate]:
+    """A view that only serves to write values is made of the tensor without its graph."""
+    for statement in place.related:
+        value = statement.value if isinstance(statement, ast.Assign) else None
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and not is_module(value.func.value):
+            source = place.file.source(value.func.value)
+            yield from place.edit(
+                f"write through {source}.detach()", place.file.replace(value.func.value, f"{source}.detach()")
+            )
+
+
+def out_of_place_by_help(place: Place) -> Iterator[Candidate]:
+    """Not for a leaf: a new tensor in its place would be trained no more."""
+    if "out of place" in place.finding.help:
+        yield from out_of_place(place)
 
 
 def without_gradients(place: Place) -> Iterator[Candidate]:

@@ -110,7 +110,9 @@ def _passed(statement: ast.stmt) -> Iterator[ast.expr]:
                 yield from one.elts if isinstance(one, (ast.List, ast.Tuple)) else [one]
     if isinstance(statement, (ast.Assign, ast.Return)) and statement.value is not None:
         value = statement.value
-        yield from value.elts if isinstance(value, ast.Tuple) else [value]
+        parts = value.elts if isinstance(value, ast.Tuple) else [value]
+        # of a sum or product one side may be what trains
+        yield from (one for one in parts if not isinstance(one, ast.BinOp))
 
 
 def detach_operands(place: Place) -> Iterator[Candidate]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from gradtrace.fixes.edits import SourceFile
-from gradtrace.fixes.place import FUNCTIONS, LOOPS, Candidate, Place, name_of
+from gradtrace.fixes.place import FUNCTIONS, LOOPS, Candidate, Place, in_parentheses, name_of
 
 _CLIPPING = ("clip_grad_norm_", "clip_grad_value_")
 
@@ -148,7 +148,7 @@ def drop_repeated(place: Place) -> Iterator[Candidate]:
 
 def add_step(place: Place) -> Iterator[Candidate]:
     """A step after the backward call for an optimizer that makes none, and that has none waiting for a condition."""
-    if "condition" in place.finding.help:
+    if "step()" not in place.finding.help:
         return
     for node in ast.walk(place.file.tree):
         if not isinstance(node, ast.Assign) or len(node.targets) != 1:
@@ -203,12 +203,18 @@ def step_at_end(place: Place) -> Iterator[Candidate]:
 
 
 def count_from_one(place: Place) -> Iterator[Candidate]:
-    """The first window is as long as the others: `(i + 1) % n` for `i % n`."""
+    """The first window is as long as the others: `(i + 1) % n` for `i % n`, or the other way round."""
     for statement in place.around:
         for node in ast.walk(statement.test) if isinstance(statement, ast.If) else ():
             if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-                left = place.file.source(node.left)
-                yield from place.edit(f"({left} + 1)", place.file.replace(node.left, f"({left} + 1)"))
+                left = node.left
+                if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Add) and ast.unparse(left.right) == "1":
+                    name = place.file.source(left.left)
+                    whole = place.file.source(node).replace(f"({place.file.source(left)})", name)
+                    yield from place.edit(f"count {name} without + 1", place.file.replace(node, whole))
+                else:
+                    name = in_parentheses(place.file, left)
+                    yield from place.edit(f"count {name} from 1", place.file.replace(left, f"({name} + 1)"))
 
 
 # clipping

@@ -42,7 +42,7 @@ MAKERS: Mapping[str, tuple[Maker, ...]] = {
     # graphs
     "freed-graph": (
         graphs.say_so, graphs.detach_operands, graphs.detach_arguments, graphs.retain_earlier, graphs.join_losses,
-        graphs.into_loop, graphs.empty_list, graphs.under_no_grad,
+        graphs.into_loop, graphs.empty_list,
     ),
     "unneeded-retain": (graphs.drop_option,),
     "missing-create-graph": (graphs.create_graph,),

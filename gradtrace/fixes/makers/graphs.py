@@ -120,11 +120,18 @@ def detach_operands(place: Place) -> Iterator[Candidate]:
     if "detach" not in place.finding.help:
         return
     for statement in place.around:
+        kept: list[tuple[ast.expr | ast.stmt, str]] = []
         if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Return, ast.Expr)) and statement.value is not None:
             for node in ast.walk(statement.value):
                 if is_read(node) and not isinstance(place.file.parent(node), (ast.Attribute, ast.Call)):
                     source = place.file.source(node)
                     yield from place.edit(f"detach `{source}`", place.file.replace(node, f"{source}.detach()"))
+                    if isinstance(node, ast.Attribute):
+                        kept.append((node, f"{source}.detach()"))
+        if len(kept) > 1:
+            # what objects keep from one iteration to the next
+            title = " and ".join(f"`{code}`" for _, code in kept)
+            yield from place.edit(title, place.file.replace_all(kept))
 
 
 def under_no_grad(place: Place) -> Iterator[Candidate]:

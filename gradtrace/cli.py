@@ -543,13 +543,23 @@ def fix(
 
     The script runs many times, with all that it does: twice as it is, then once for each candidate edit. --steps keeps
     that short. An edit holds if its finding is gone, nothing new is found, the script ends as well as before, makes as
-    many optimizer steps, and each parameter that trained still trains. Files stay as they are without --write.
+    many optimizer steps and backward calls, and each parameter that trained, or got a gradient, still does. Read the
+    diff: a run shows that an edit trains, not that it is what was meant. Files stay as they are without --write.
     """
     from gradtrace.commands.fix import fix
     from gradtrace.commands.run import Options
     from gradtrace.fixes.search import Effort
 
-    options = Options(words or [], module, steps=steps, output=_path(output), format=format, color=color, debug=debug)
+    options = Options(
+        words or [],
+        module,
+        steps=steps,
+        timeout=timeout,
+        output=_path(output),
+        format=format,
+        color=color,
+        debug=debug,
+    )
     ctx.obj.append(_Invocation(lambda: fix(options, Effort(jobs, timeout, write)), debug))
 
 

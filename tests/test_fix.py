@@ -334,6 +334,22 @@ def test_a_long_run_is_told_how_to_be_shorter(monkeypatch: pytest.MonkeyPatch) -
     assert search.suggested_steps() is None
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--timeout", "0"], "--timeout 0: give a number of seconds above 0"),
+        (["--timeout", "0.01"], "the script gave no result in the time it had"),
+        (["--format", "svg"], "--format svg: fix writes text or json"),
+        (["-o", "train.py"], "would be overwritten"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(gradtrace: Runner, arguments: list[str], says: str) -> None:
+    done = gradtrace.alone("fix", *arguments, gradtrace.write(HEAD))
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err
+    assert len(done.err.splitlines()) == 1
+
+
 def test_ctrl_c_leaves_what_holds_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
     search = object.__new__(Search)
     finding = Finding("stale-grad", Level.ERROR, "one", "", Site("train.py", 3, ""))

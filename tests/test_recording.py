@@ -128,7 +128,8 @@ def test_every_fault_is_reported_the_same_when_the_files_are_gone(tmp_path: Path
     for place in places:
         for ending in (".json", ".sarif", ".txt"):
             again = place.with_name(f"again-{place.name}{ending}").read_text()
-            assert again == place.with_suffix(ending).read_text()
+            # the arguments of the script are not recorded, so what would try edits is not known
+            assert again == re.sub(r"`gradtrace fix .*\n$", "", place.with_suffix(ending).read_text())
         assert place.name in again, f"{place.name} was not found at all"
 
 

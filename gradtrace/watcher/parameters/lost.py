@@ -30,6 +30,9 @@ _CALLS = 3
 _STEPS = 3
 #: calls whose graphs are asked for the cut, after leaves went missing
 _LOOKS = 8
+#: backward calls between the first of the cuts and the first call that lacks the leaves: a batch or an episode may have
+#: begun without the cut
+_BEFORE = 3
 #: times that leaves may go missing at a place and come back: there it is usual
 _RETURNS = 2
 #: places of backward calls that are followed, and names given in one event
@@ -41,6 +44,8 @@ class _ReachOfPlace:
     """The leaves that the backward calls of one place reach."""
 
     leaves: set[TensorId]
+    #: how many these are, and how many of them Parameters
+    counts: tuple[int, int]
     calls: int = 1
     #: when the leaves went missing, by number of the backward call
     since: int = 0
@@ -75,8 +80,8 @@ class LostGradients(Observer):
         place = self._places.get(call.stack)
         if place is None:
             if len(self._places) < _PLACES:
-                self._places[call.stack] = _ReachOfPlace(self._numbers(call.leaves))
-        elif len(call.leaves) == len(place.leaves) and not place.missing:
+                self._places[call.stack] = _ReachOfPlace(self._numbers(call.leaves), _counts(call.leaves))
+        elif not place.missing and _counts(call.leaves) == place.counts:
             place.calls += 1
         elif place.returns < _RETURNS:
             self._compare(place, call)
@@ -91,11 +96,11 @@ class LostGradients(Observer):
         if not missing:
             self._return(place)
             place.leaves |= reached
+            place.counts = _counts(call.leaves)
             place.calls += 1
         elif not place.missing:
             if place.calls < _CALLS:
-                place.leaves = reached
-                place.calls = 1
+                self._places[call.stack] = _ReachOfPlace(reached, _counts(call.leaves))
                 return
             place.missing, place.since, place.looks = missing, call.number, 0
             self._origins.listen(self)
@@ -120,7 +125,7 @@ class LostGradients(Observer):
             if not isinstance(leaf, torch.nn.Parameter):
                 cuts += self._origins.of_leaf(leaf)
         for cut in cuts:
-            if self._origins.calls_before(cut) < place.since - 1:
+            if self._origins.calls_before(cut) < place.since - _BEFORE:
                 continue
             for key in self._origins.leaves_behind(cut) & place.missing:
                 self._lost.setdefault(key, _LostLeaf(cut, call.stack))
@@ -165,3 +170,8 @@ class LostGradients(Observer):
                     first.cut,
                 )
             )
+
+
+def _counts(leaves: Sequence[torch.Tensor]) -> tuple[int, int]:
+    """A new leaf may have come in place of a Parameter."""
+    return len(leaves), sum(isinstance(leaf, torch.nn.Parameter) for leaf in leaves)

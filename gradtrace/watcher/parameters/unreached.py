@@ -64,7 +64,7 @@ _INDICES = (Tensor.__int__, Tensor.__index__)
 class _Suspect:
     """A parameter without a gradient so far."""
 
-    __slots__ = ("birth", "derived", "mark", "number", "off", "used", "withheld")
+    __slots__ = ("birth", "derived", "elsewhere", "mark", "number", "off", "used", "withheld")
 
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
@@ -76,6 +76,8 @@ class _Suspect:
         self.withheld: Stack = ()
         #: where its own value was taken out of torch
         self.number: Cut | None = None
+        #: a call gave it a gradient that was cleared before its optimizer made a step
+        self.elsewhere = False
         #: a derivative was taken of something computed from it: that need not depend on it, as on a last bias
         self.derived = False
 
@@ -107,7 +109,8 @@ class _Group:
     @property
     def is_idle(self) -> bool:
         """Whether none of its parameters has ever received a gradient."""
-        return len(self.suspects) == len(self.members) > 0
+        never = [suspect for suspect in self.suspects.values() if not suspect.elsewhere]
+        return len(never) == len(self.members) > 0
 
 
 class Reach(Observer):
@@ -151,7 +154,8 @@ class Reach(Observer):
     def names_of_idle(self, leaves: Collection[TensorId]) -> tuple[str, ...]:
         """The user's names for those of these parameters that never received a gradient."""
         groups = [group for group in (*self._past, *self._groups.values()) if group.is_telling]
-        return tuple(group.holders.names.get(key, "") for group in groups for key in group.suspects if key in leaves)
+        found = [(group, key) for group in groups for key, one in group.suspects.items() if not one.elsewhere]
+        return tuple(group.holders.names.get(key, "") for group, key in found if key in leaves)
 
     def excuse(self, key: int) -> None:
         """Another finding explains why this optimizer's parameters are idle."""
@@ -268,10 +272,11 @@ class Reach(Observer):
         if not self._suspects or not call.accumulates:
             return
         reached = [leaf for leaf in call.leaves if self.session.ids.known(leaf) in self._suspects]
-        self._clear([leaf for leaf in reached if leaf.grad is not None])
-        for leaf in reached if error is None else ():
-            suspect = self._suspects.get(self.session.ids.known(leaf))
-            if suspect is not None and not suspect.withheld and self._walks_left:
+        for leaf in reached:
+            suspect = self._suspects[self.session.ids.known(leaf)]
+            if leaf.grad is not None:  # whether a step finds it is to be seen
+                suspect.elsewhere = True
+            elif error is None and not suspect.withheld and self._walks_left:
                 self._walks_left -= 1
                 self._note_withheld(suspect, leaf, call)
 
@@ -348,7 +353,7 @@ class Reach(Observer):
         told: dict[Any, list[tuple[TensorId, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():
             why, where, cut = self._reason(one, suspect, group)
-            if why == "ignored" and suspect.derived:
+            if (why == "ignored" and suspect.derived) or (why != "cut" and suspect.elsewhere):
                 continue
             if why != "unused":
                 told.setdefault((why, where[:1]), []).append((one, "", where, cut))

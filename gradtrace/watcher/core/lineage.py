@@ -399,7 +399,11 @@ class Origins(Observer):
             earlier.append((self._cut(op, why, sources, self.session.frames.stack(call.frame)),))
         if len(earlier) < 2:
             return earlier[0] if earlier else ()
-        return _few(cut for cuts in earlier for cut in cuts)
+        found = _few(cut for cuts in earlier for cut in cuts)
+        if torch.is_grad_enabled():
+            return found
+        # whatever else was cut off before: where gradients are off now, nothing gets a graph
+        return tuple(sorted(found, key=lambda cut: cut.why != "no_grad" or cut.switched != self._switched))
 
     def _cut(self, op: str, why: str, sources: Sequence[Tensor], stack: Stack) -> Cut:
         source = sources[0]

@@ -384,11 +384,13 @@ class Reach(Observer):
                 found.append(cut)
         if not found and suspect.used:
             found = [cut for cut in self._indices.values() if key in self._cuts.leaves_behind(cut)]
-        return min(found, key=self._doubt, default=None)
+        return min(found, key=lambda cut: self._doubt(cut, suspect), default=None)
 
-    def _doubt(self, cut: Cut) -> tuple[bool, bool]:
+    def _doubt(self, cut: Cut, suspect: _Suspect) -> tuple[bool, bool, bool]:
+        """What was also computed with gradients on lost them elsewhere."""
         _, constant = self._entered.get(cut.stack, (cut, None))
-        return cut.why == "not differentiable", constant is None or not constant.added
+        off = cut.why == "no_grad" and bool(suspect.used)
+        return off, cut.why == "not differentiable", constant is None or not constant.added
 
     def _root(self, group: _Group, key: TensorId) -> str:
         """The name of the outermost module of which no parameter of this optimizer is used; or of the parameter."""

@@ -64,8 +64,9 @@ class GraphGrowth(Rule):
 
 
 def _kept(event: Growth) -> Stack:
+    running = {site.function for site in event.made}
     for path in event.files:
-        line = carrying.kept_at(path, event.holder)
+        line = carrying.kept_at(path, event.holder, running)
         if line:
             return (Site(path, line, ""),)
     return ()

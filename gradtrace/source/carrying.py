@@ -244,20 +244,35 @@ def _changed(node: ast.AST) -> str:
     return getattr(node.value if isinstance(node, ast.Subscript) else node, "attr", "")
 
 
-def kept_at(path: str, holder: str) -> int | None:
+def kept_at(path: str, holder: str, running: Collection[str] = ()) -> int | None:
     """The line that puts tensors into a holder: `losses.append(loss)`, `total += loss`, `self.ema = 0.9 * self.ema +
     x`.
 
     `holder` is a name such as `self.rows[]` (`[]` stands for any element); it is looked up by the last name in it that
-    is a variable's or an attribute's, since another function calls the object otherwise.
+    is a variable's or an attribute's, since another function calls the object otherwise. A variable is looked for in the
+    functions of these qualified names first, which ran when its tensors were made.
     """
     owner, _, name = re.sub(r"\[.*", "", holder).rpartition(".")
-    lines: list[tuple[int, int]] = []
+    lines: list[tuple[bool, int, bool, int]] = []
     for node in all_nodes(path):
         rank = _keeps(node, _Target(name, bool(owner)), "[" in holder)
         if rank:
-            lines.append((rank, getattr(node, "lineno", 0)))
-    return min(lines)[1] if lines else None
+            elsewhere = not owner and _function_around(path, node) not in running
+            line = getattr(node, "lineno", 0)
+            lines.append((elsewhere, rank, loop(path, line) is None, line))
+    return min(lines)[3] if lines else None
+
+
+def _function_around(path: str, node: ast.AST) -> str:
+    """The qualified name of the function that a node is in, as its code object has it."""
+    names = []
+    around = ancestor(path, node, (*FUNCTIONS, ast.ClassDef))
+    while around is not None:
+        names.append(getattr(around, "name", "<lambda>"))
+        around = ancestor(path, around, (*FUNCTIONS, ast.ClassDef))
+        if isinstance(around, FUNCTIONS):
+            names.append("<locals>")
+    return ".".join(reversed(names)) or "<module>"
 
 
 class _Target(NamedTuple):

@@ -167,6 +167,55 @@ BAD = {
             for p in (w, b):
                 p.data -= 0.1 * p.grad
     """,
+    "one of two critics, which the actor's loss reaches as well": """
+        actor, first, second = mlp(4, 2), mlp(6), mlp(6)
+        theirs = torch.optim.Adam([*first.parameters(), *second.parameters()])
+        mine = torch.optim.Adam(actor.parameters())
+        for step in range(12):
+            s, a, y = torch.randn(8, 4), torch.randn(8, 2), torch.randn(8, 1)
+            both = torch.cat([s, a], 1)
+            loss = F.mse_loss(first(both), y).detach() + F.mse_loss(second(both), y)  # <- unreached-parameter
+            theirs.zero_grad()
+            loss.backward()
+            theirs.step()
+            if step % 2:
+                mine.zero_grad()
+                (-first(torch.cat([s, actor(s)], 1)).mean()).backward()
+                mine.step()
+    """,
+    "gradients off around a loss, and in the rollouts before": """
+        actor, critic = mlp(4, 4), mlp(4)
+        opt = torch.optim.Adam(actor.parameters())
+        state = torch.randn(8, 4)
+        def act(state):
+            with torch.no_grad():
+                return state + actor(state)
+        def train(state):
+            with torch.no_grad():  # <- no-graph
+                loss = -critic(actor(state)).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        for _ in range(4):
+            state = act(state)
+            train(state)
+    """,
+    "a state that a loop carries, and a function with the same names": """
+        cell, head = nn.GRUCell(4, 4), nn.Linear(4, 1)
+        opt = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+        def update(x, state):
+            state = cell(x, state.detach())
+            opt.zero_grad()
+            head(state).square().mean().backward()
+            opt.step()
+        def collect():
+            state = torch.zeros(2, 4)
+            for _ in range(24):
+                x = torch.randn(2, 4)
+                update(x, state)
+                state = cell(x, state)  # <- graph-growth
+        collect()
+    """,
 }
 
 #: worth a note: it may be meant

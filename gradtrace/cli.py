@@ -187,6 +187,32 @@ PathTo = Annotated[
     str | None, typer.Option("--path", metavar="LEAF", help="Only the paths from the loss to this leaf.")
 ]
 
+Select = Annotated[list[str] | None, typer.Option(metavar="RULES", help="Use these rules alone [default: all].")]
+Ignore = Annotated[list[str] | None, typer.Option(metavar="RULES", help="Leave these rules out [default: none].")]
+Levels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RULE=LEVEL", help="How bad findings of a rule are [default: see rules]."),
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(metavar="LEVEL", help="The lowest level that fails: error, warning or note [default: warning]."),
+]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write to this file: .txt, .json, .sarif, .xml (JUnit), .html; else as --format.",
+    ),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "-v", "--verbose", help="Also what was silenced, what holds of the whole run, and which rules lacked data."
+    ),
+]
+
 
 def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
@@ -221,20 +247,10 @@ def check(
     module: Module = None,
     steps: Steps = None,
     timeout: Timeout = None,
-    select: Annotated[
-        list[str] | None, typer.Option(metavar="RULES", help="Use these rules alone [default: all].")
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(metavar="RULES", help="Leave these rules out [default: none].")
-    ] = None,
-    level: Annotated[
-        list[str] | None,
-        typer.Option(metavar="RULE=LEVEL", help="How bad findings of a rule are [default: see rules]."),
-    ] = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(metavar="LEVEL", help="The lowest level that fails: error, warning or note [default: warning]."),
-    ] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    level: Levels = None,
+    fail_on: FailOn = None,
     baseline: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Findings in this file are known, and do not count [default: none]."),
@@ -249,15 +265,7 @@ def check(
             help="What stdout gets: text, json, sarif, junit, html or github [default: text, or nothing beside -o].",
         ),
     ] = None,
-    output: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Write to this file: .txt, .json, .sarif, .xml (JUnit), .html; else as --format.",
-        ),
-    ] = None,
+    output: Outputs = None,
     record: Annotated[
         str | None,
         typer.Option(
@@ -279,12 +287,7 @@ def check(
         bool, typer.Option("--pdb", help="Stop at the first error in a debugger, as `gradtrace debug` does.")
     ] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary, no progress.")] = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "-v", "--verbose", help="Also what was silenced, what holds of the whole run, and which rules lacked data."
-        ),
-    ] = False,
+    verbose: Verbose = False,
     color: Color = None,
     debug: Debug = False,
 ) -> None:
@@ -347,6 +350,45 @@ def debug_command(
     options = Options(words or [], module, steps=steps, timeout=timeout, color=color, debug=debug)
     wanted = CheckOptions(stop_at=at or (), stop_rank=rank)
     ctx.obj.append(_Invocation(lambda: check(options, wanted), debug))
+
+
+@app.command(cls=_Command, epilog=_CHECK_CODES)
+def merge(
+    ctx: typer.Context,
+    recordings: Annotated[list[str] | None, typer.Argument(metavar="RECORDING...", hidden=True)] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    level: Levels = None,
+    fail_on: FailOn = None,
+    format: Annotated[
+        str | None,
+        typer.Option(metavar="FORMAT", help="What stdout gets: text, json, sarif, junit or github [default: text]."),
+    ] = None,
+    output: Outputs = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Findings alone: no summary.")] = False,
+    verbose: Verbose = False,
+    color: Color = None,
+    debug: Debug = False,
+) -> None:
+    """Report on the recordings of the ranks of one job together: RECORDING... are files that `check --record` wrote, one
+    for each rank.
+
+    Needed only where the ranks could not reach each other; elsewhere rank 0 reports for all.
+    """
+    from gradtrace.commands.check import CheckOptions
+    from gradtrace.commands.merge import merge
+
+    wanted = CheckOptions(
+        select or [],
+        ignore or [],
+        fail_on,
+        level or [],
+        format=format,
+        outputs=[Path(name) for name in output or []],
+        detail=verbose - quiet,
+    )
+    files = [Path(name) for name in recordings or []]
+    ctx.obj.append(_Invocation(lambda: merge(files, wanted, color), debug))
 
 
 @app.command(epilog=_GRAPH_CODES, **_RUN)

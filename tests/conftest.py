@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gradtrace import cli
+from tests.jobs import Jobs
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
@@ -91,3 +92,11 @@ def gradtrace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Cap
     for name, module in [*sys.modules.items()]:
         if str(tmp_path) in f"{vars(module).get('__file__')} {vars(module).get('__path__')}":  # a namespace has no file
             del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Jobs]:
+    """Starts jobs of several ranks."""
+    started = Jobs(tmp_path_factory.mktemp("jobs"))
+    yield started
+    started.close()

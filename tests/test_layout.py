@@ -42,7 +42,7 @@ LAYERS = (
     {"watcher.watch"},
     {"watcher.stops"},
     {"watcher.observers"},
-    {"watcher.truths"},
+    {"watcher.truths", "watcher.ranks"},
     {"watcher.faults", "watcher.gradients", "watcher.story"},
     {"watcher.parameters", "watcher.pictures"},
     {"watcher.core"},

@@ -8,11 +8,13 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradtrace import rules
 from gradtrace.commands.run import Options, WatchedRun, Watching, named_recording
+from gradtrace.commands.spawned import SpawnedRank, account
 from gradtrace.debugger import terminal, wishes
 from gradtrace.debugger.wishes import Wish
 from gradtrace.errors import ExitCode, OutputError, no_such
@@ -23,9 +25,11 @@ from gradtrace.host.script import Program
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Ended, Report
 from gradtrace.model.fix import FixReport
+from gradtrace.model.ranks import RankFact, is_rank_fact
 from gradtrace.renderers.output import Out, must_be_writable
 from gradtrace.renderers.paper import Paper
-from gradtrace.report import config
+from gradtrace.report import accounts, config
+from gradtrace.report.accounts import judged_together, packed, unpacked
 from gradtrace.report.config import Settings
 from gradtrace.report.recording import RecordedRun, Recorder, Recording
 from gradtrace.report.verdict import Verdict
@@ -87,7 +91,7 @@ def check(options: Options, wanted: CheckOptions) -> int:
     options.check_places(*wanted.outputs, wanted.record, wanted.baseline)
     if wanted.record is not None:
         must_be_writable(wanted.record)
-    outputs = _Outputs(wanted)
+    outputs = Outputs(wanted)
     known = frozenset(rule.id for rule in rules.all_rules())
     settings = wanted.settings(known)
     recording = _recording(options, wanted)
@@ -111,8 +115,8 @@ def _wish(wanted: CheckOptions, known: frozenset[str]) -> Wish | None:
     if wanted.stop_at is None:
         return None
     wish = wishes.read(wanted.stop_at, known)
-    rank = ranks.here()
-    if rank is not None and rank.number != wanted.stop_rank:
+    rank = ranks.environment()
+    if rank is not None and rank.rank != wanted.stop_rank:
         return None
     why = terminal.missing()
     if why:
@@ -153,7 +157,7 @@ def _recording(options: Options, wanted: CheckOptions) -> Recording | None:
     return named_recording(options, others)
 
 
-def _judge_again(recording: Recording, verdict: Verdict, outputs: _Outputs) -> int:
+def _judge_again(recording: Recording, verdict: Verdict, outputs: Outputs) -> int:
     """Judges a recording by the text that it carries, as if it were run where it was recorded."""
     judge = verdict.judge()
     calls = steps = 0
@@ -165,12 +169,14 @@ def _judge_again(recording: Recording, verdict: Verdict, outputs: _Outputs) -> i
             elif isinstance(event, Step):
                 steps = event.number
         run = recording.run
-        changed = _changed(recording.files, run.directory, "since the recording; the report shows the recorded text")
+        changed = changed_files(
+            recording.files, run.directory, "since the recording; the report shows the recorded text"
+        )
         run = replace(run, remarks=run.remarks + changed)
         return outputs.write(verdict.report(judge, run, calls, steps))
 
 
-def _changed(files: Iterable[str], directory: str, since: str) -> tuple[str, ...]:
+def changed_files(files: Iterable[str], directory: str, since: str) -> tuple[str, ...]:
     """Says which files are no longer what they were."""
     found = texts.changed(files)
     if not found:
@@ -193,7 +199,7 @@ class _CheckedRun:
         options: Options,
         wanted: CheckOptions,
         verdict: Verdict,
-        outputs: _Outputs,
+        outputs: Outputs,
         wish: Wish | None,
         fixes: FixReport | None,
     ) -> None:
@@ -209,12 +215,17 @@ class _CheckedRun:
         self._verdict = verdict
         self._outputs = outputs
         self._judge = verdict.judge()
-        self._rank = ranks.here()
+        colleagues = ranks.Colleagues.here()
         self._start = RecordedRun(program.name, TORCH_VERSION, os.getcwd())
-        reports = self._rank is None or self._rank.first
+        if colleagues is not None:
+            self._start = replace(self._start, rank=colleagues.rank, ranks=colleagues.size)
+        self._facts: list[RankFact] = []
+        #: how many findings the other ranks could know of
+        self._drafted = 0
         self._recorder: Recorder | None = None
-        if wanted.record is not None and reports:
-            self._recorder = Recorder(wanted.record, program.name, TORCH_VERSION)
+        if wanted.record is not None:
+            place = _of_rank(wanted.record, colleagues.rank if colleagues is not None else 0)
+            self._recorder = Recorder(place, program.name, TORCH_VERSION, self._start.rank, self._start.ranks)
         self._snapshots: Snapshots | None = None
         if outputs.show_graphs:
             self._snapshots = Snapshots(stop_when_repeated=False, remaining=False)
@@ -233,7 +244,10 @@ class _CheckedRun:
             pause=debugger.pause if debugger is not None else None,
             gradcheck=wanted.gradcheck,
             debug=options.debug,
+            colleagues=colleagues,
+            in_child=partial(SpawnedRank, program.roots, options.steps, wanted.gradcheck),
         )
+        reports = colleagues is None or colleagues.rank == colleagues.leader
         self._progress = Progress(self._so_far, 2, wanted=reports and wanted.detail >= 0 and debugger is None)
 
     def run(self) -> int:
@@ -247,7 +261,19 @@ class _CheckedRun:
         self._judge.see(event)
         if self._recorder is not None:
             self._recorder.see(event)
+        if is_rank_fact(event):
+            self._facts.append(event)
+        if self._judge.found != self._drafted:
+            self._draft()
         self._progress.tick()
+
+    def _draft(self) -> None:
+        """A rank that finds something says so at once: it may be killed before its end."""
+        self._drafted = self._judge.found
+        colleagues = self._watch.colleagues
+        if colleagues is not None and not colleagues.collects:
+            ended = Ended("killed", 137)
+            colleagues.draft(packed(account(colleagues.rank, self._watch, self._judge.findings, (), ended)))
 
     def _so_far(self) -> tuple[int, int, int]:
         return self._watch.optimizer_steps, self._watch.backward_calls, len(self._judge.findings)
@@ -256,22 +282,45 @@ class _CheckedRun:
         self._progress.close()
         if self._debugger is not None and self._judge.findings and not self._debugger.has_stopped:
             streams.announce(_NEVER_STOPPED)
-        rank = self._rank
-        if rank is not None:
-            if not rank.first:
-                rank.send(self._judge.findings)
-                return ExitCode.SCRIPT_FAILED if ended.status else ExitCode.OK
-            self._judge.join(rank.number, rank.receive())
-        return self._report(ended)
-
-    def _report(self, ended: Ended) -> int:
         watch = self._watch
         run = replace(
             self._start, ended=ended, remarks=watch.remarks + watch.unseen, files=watch.user_files(), lives=watch.lives
         )
-        report = self._verdict.report(self._judge, run, watch.backward_calls, watch.optimizer_steps)
+        with ExitStack() as closing:
+            if self._recorder is not None:
+                closing.callback(self._recorder.close, run)
+            if watch.colleagues is None:
+                return self._report(run, watch.backward_calls, watch.optimizer_steps)
+            return self._report_for_all(run, watch.colleagues)
+
+    def _report_for_all(self, run: RecordedRun, colleagues: ranks.Colleagues) -> int:
+        """One rank reports for all; the others hand over what they found."""
+        own = account(colleagues.rank, self._watch, self._judge.findings, self._facts, run.ended)
+        orderly = run.ended.how in ("finished", "exit", "stopped")
+        gathered = colleagues.settle(packed(own), orderly, run.ended.how == "killed")
+        if gathered is None:
+            return ExitCode.SCRIPT_FAILED if run.ended.status else ExitCode.OK
+        try:
+            others = [unpacked(message) for message in gathered.accounts.values()]
+            drafts = [unpacked(message) for message in gathered.drafts.values()]
+            known = None if colleagues.collects else own
+            ended = judged_together(self._judge, colleagues.size, known, others, gathered.missing, drafts)
+            run = replace(
+                run,
+                ended=ended or run.ended,
+                remarks=run.remarks + accounts.remarks(colleagues.size, colleagues.rank, others, gathered.missing),
+            )
+            if not colleagues.connected:
+                self._outputs.number(colleagues.rank)
+            calls, steps = max(one.calls for one in (own, *others)), max(one.steps for one in (own, *others))
+            return self._report(run, calls, steps)
+        finally:
+            colleagues.reported(gathered.accounts)
+
+    def _report(self, run: RecordedRun, calls: int, steps: int) -> int:
+        report = self._verdict.report(self._judge, run, calls, steps)
         files = dict.fromkeys(finding.site.path for finding in report.findings)
-        changed = _changed(files, run.directory, "while the script ran; the report shows the text from before")
+        changed = changed_files(files, run.directory, "while the script ran; the report shows the text from before")
         report = replace(report, remarks=report.remarks + changed)
         if self._snapshots is not None:
             report = replace(report, graphs=tuple(self._snapshots.graphs))
@@ -279,10 +328,12 @@ class _CheckedRun:
             report = replace(report, fixes=self._fixes.fixes, patch=self._fixes.patch)
         elif any(map(has_candidates, report.findings)):
             report = replace(report, fix_command=self._command)
-        with ExitStack() as closing:
-            if self._recorder is not None:
-                closing.callback(self._recorder.close, run)
-            return self._outputs.write(report)
+        return self._outputs.write(report)
+
+
+def _of_rank(path: Path, rank: int) -> Path:
+    """The file of one rank: `run.rank1.jsonl`; rank 0 has the name that was given."""
+    return path if rank <= 0 else path.with_suffix(f".rank{rank}{path.suffix}")
 
 
 def _debugger(
@@ -306,7 +357,7 @@ def _debugged(watch: Watch, debugger: Debugger) -> Watching:
 # --- where the report goes -------------------------------------------------------------------------------------------
 
 
-class _Outputs:
+class Outputs:
     """The forms of the report and their places. A file's ending says what it gets; `--format` is for stdout, and for
     files that do not say."""
 
@@ -334,6 +385,11 @@ class _Outputs:
         if not any(form.on_stdout for form in self._forms):
             self._otherwise = _Form("text", None)
             self._otherwise.open(color, detail)
+
+    def number(self, rank: int) -> None:
+        """The files are those of one rank, beside those of the others."""
+        for form in self._forms:
+            form.number(rank)
 
     def write(self, report: Report) -> int:
         """Writes the report everywhere, also where one place fails; returns the exit code.
@@ -370,6 +426,11 @@ class _Form:
 
     def open(self, color: bool | None, detail: int) -> None:
         self._out = Out(self._path, color, detail, claim=self._kind in _DOCUMENTS)
+
+    def number(self, rank: int) -> None:
+        """The file is that of one rank."""
+        if self._path is not None:
+            self._out.move(_of_rank(self._path.absolute(), rank))
 
     def try_to_write(self, report: Report, failures: list[OutputError]) -> None:
         """Adds to `failures` where it cannot be written."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from gradtrace.model.ranks import Job, RankFact
 from gradtrace.model.site import Held, Stack
 from gradtrace.model.truths import RunFact
 
@@ -794,7 +795,8 @@ class Unseen:
     failed: bool = False
 
 
-Event: TypeAlias = (
+#: What happened in one process: what a recording holds.
+Recorded: TypeAlias = (
     GradMissed
     | GradMissing
     | UnusedInput
@@ -827,5 +829,9 @@ Event: TypeAlias = (
     | Clipped
     | Collected
     | RunFact
+    | RankFact
     | Unseen
 )
+
+#: What rules see: what happened in one process, and all ranks of a job side by side.
+Event: TypeAlias = Recorded | Job

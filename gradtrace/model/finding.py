@@ -52,6 +52,8 @@ class Finding:
     error: str | None = None
     #: the user's names of the parameters that it is about
     about: tuple[str, ...] = ()
+    #: the ranks of the job that it was found on, in order; empty where there is one process
+    ranks: tuple[int, ...] = ()
 
     @property
     def place(self) -> tuple[str, str, int]:

@@ -1,6 +1,7 @@
 """Reads plain values, as JSON has them, back into the model's own: the types of the fields are the one description.
 
     Reader().read(Node, {"id": 1, "kind": "op", "op": "AddBackward0"})
+    plain(Node(1, "op", op="AddBackward0"))   # the way there
 
 What does not fit raises `DamagedError`, whose message says where and why. Fields that are missing have their default;
 fields that are not known, from a newer gradtrace, are passed over unless the reader is `strict`.
@@ -9,6 +10,7 @@ fields that are not known, from a newer gradtrace, are passed over unless the re
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -70,7 +72,7 @@ class Reader:
     def _reader(self, hint: Any) -> Read:
         origin, arguments = get_origin(hint), get_args(hint)
         if origin in (Union, UnionType):
-            return self._optional(arguments)
+            return self._optional(arguments) if NoneType in arguments else self._one_of(arguments)
         if origin in (tuple, frozenset):
             return self._many(origin, arguments)
         if isinstance(hint, type) and issubclass(hint, Enum):
@@ -80,6 +82,17 @@ class Reader:
     def _optional(self, arguments: tuple[Any, ...]) -> Read:
         (inner,) = [one for one in arguments if one is not NoneType]
         return lambda value: None if value is None else self.read(inner, value)
+
+    def _one_of(self, kinds: tuple[Any, ...]) -> Read:
+        """Of several classes: the plain value names its class as `event`."""
+        known = {kind.__name__: kind for kind in kinds}
+
+        def read(value: Any) -> Any:
+            if not isinstance(value, dict) or value.get("event") not in known:
+                raise _wrong(f"one of {', '.join(known)}", value)
+            return self.read(known[value["event"]], {name: one for name, one in value.items() if name != "event"})
+
+        return read
 
     def _many(self, kind: Any, arguments: tuple[Any, ...]) -> Read:
         fixed = kind is tuple and arguments[-1] is not Ellipsis
@@ -121,6 +134,26 @@ class Reader:
             return checked_site(made) if kind is Site else made
 
         return read
+
+
+def plain(value: Any) -> Any:
+    """The plain value that a `Reader` reads back. What has its default is left out."""
+    if isinstance(value, Site):
+        return value.plain()
+    if isinstance(value, Enum):
+        return str(value) if isinstance(value, int) else value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, (tuple, frozenset)):
+        return [plain(one) for one in value]
+    if not is_dataclass(value):
+        return value
+    found = {}
+    for one in fields(value):
+        held = getattr(value, one.name)
+        if one.default is MISSING or held != one.default:
+            found[one.name] = plain(held)
+    return found
 
 
 def checked_site(site: Site) -> Site:
@@ -181,7 +214,7 @@ def _real(value: Any) -> float:
 
 
 def _enum(kind: type[Enum]) -> Read:
-    known = {one.value: one for one in kind}
+    known = {plain(one): one for one in kind}
 
     def read(value: Any) -> Enum:
         if not isinstance(value, str) or value not in known:

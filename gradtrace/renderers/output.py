@@ -38,6 +38,10 @@ class Out:
         encoding = self._stream.encoding if self._stream else "utf-8"
         return Paper(encoding or "utf-8", None if terminal else width, color, detail)
 
+    def move(self, path: Path) -> None:
+        """The result goes to this file instead."""
+        self._path = path
+
     def write(self, text: str | None) -> None:
         if text is None:
             return

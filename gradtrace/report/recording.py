@@ -4,6 +4,7 @@
 event even where the process is killed; `gradtrace check run.jsonl` judges it. Each line is one JSON object, version 2:
 
     {"format": "gradtrace.events", "version": 2, "gradtrace": "0.1.0", "torch": ..., "script": ..., "directory": ...}
+    ... "rank": 1, "ranks": 2                                                   in the first line, of a job of several
     {"text": "/home/me/train.py", "source": "import torch\\n..."}                 a file that later lines name
     {"stack": 1, "sites": [{"path": ..., "line": 31, "function": "train"}]}     a stack that later lines name by its number
     {"event": "Backward", "number": 1, "request": "backward", "stack": 1 ...}   what happened: a class of model/events.py
@@ -26,7 +27,7 @@ from typing import Any, NoReturn, get_args
 from gradtrace import __version__
 from gradtrace.errors import DocumentError, OutputError
 from gradtrace.host.descriptors import Descriptor
-from gradtrace.model.events import End, Event
+from gradtrace.model.events import End, Event, Recorded
 from gradtrace.model.finding import Ended
 from gradtrace.model.lives import Life, State
 from gradtrace.model.schema import DamagedError, Reader, parsed
@@ -35,7 +36,7 @@ from gradtrace.report import suppressions
 from gradtrace.source import texts
 
 FORMAT, VERSION = "gradtrace.events", 2
-_KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Event)}
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(Recorded)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,15 @@ class RecordedRun:
     files: tuple[str, ...] = ()
     #: what became of each parameter, where it was followed
     lives: tuple[Life, ...] = ()
+    #: which rank of a job of so many it was; 0 of 0 where it was no job
+    rank: int = 0
+    ranks: int = 0
 
 
 class Recorder:
     """Writes one run. A disk that is full ends the recording, not the run: `close` then raises `OutputError`."""
 
-    def __init__(self, path: Path, script: str, torch: str) -> None:
+    def __init__(self, path: Path, script: str, torch: str, rank: int = 0, ranks: int = 0) -> None:
         self._path, self._place = path, path.absolute()
         self._numbers: dict[Stack, int] = {}
         self._texts: set[str] = set()
@@ -68,6 +72,7 @@ class Recorder:
         self._line(
             {"format": FORMAT, "version": VERSION, "gradtrace": __version__, "torch": torch, "script": script}
             | {"directory": os.getcwd()}
+            | ({"rank": rank, "ranks": ranks} if ranks else {})
         )
 
     def _open(self, mode: int) -> None:
@@ -204,11 +209,12 @@ class Recording:
             )
         try:
             script, torch, directory = (self._head_text(head, name) for name in ("script", "torch", "directory"))
+            rank, ranks = (self._reader.read(int, head.get(name, 0)) for name in ("rank", "ranks"))
             if not os.path.isabs(directory) or "\0" in directory:
                 raise DamagedError("it is not an absolute path", "directory")
         except DamagedError as error:
             raise DocumentError(f"line 1 of {self._path} is damaged: {error}; record it again") from None
-        return RecordedRun(script, torch, directory)
+        return RecordedRun(script, torch, directory, rank=rank, ranks=ranks)
 
     def _head_text(self, head: dict[str, Any], name: str) -> str:
         if name not in head:

@@ -19,6 +19,9 @@ from gradtrace.model.site import Stack
 from gradtrace.model.truths import Truth
 from gradtrace.rules.base import Rule
 
+#: stretches of ranks that a text names
+_PIECES = 8
+
 
 def all_rules() -> tuple[type[Rule], ...]:
     """Every rule, by name."""
@@ -46,6 +49,23 @@ def _about(event: Event) -> tuple[str, ...]:
         if len(use.contributions) > 1:
             names += use.leaves
     return tuple(names)
+
+
+def in_words(ranks: Iterable[int]) -> str:
+    """ "rank 3" or "ranks 0 to 3, 7"; of many some."""
+    found = sorted(set(ranks))
+    pieces: list[list[int]] = []
+    for rank in found:
+        if pieces and rank == pieces[-1][1] + 1:
+            pieces[-1][1] = rank
+        else:
+            pieces.append([rank, rank])
+    words = [str(first) if first == last else f"{first} to {last}" for first, last in pieces[:_PIECES]]
+    for at, (first, last) in enumerate(pieces[:_PIECES]):
+        if last == first + 1:
+            words[at] = f"{first}, {last}"
+    more = len(found) - sum(last - first + 1 for first, last in pieces[:_PIECES])
+    return f"rank{'s' * (len(found) > 1)} {', '.join(words)}" + (f" and {more:,} more" if more else "")
 
 
 class Judge:
@@ -151,17 +171,29 @@ class Judge:
             self._findings[key] = replace(worse, occurrences=times, error=error, about=about)
 
     def join(self, own: int, others: Mapping[int, Iterable[Finding]]) -> None:
-        """Adds what `others` found, by rank, to the findings of rank `own`; those of some ranks alone say so."""
-        ranks: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list, {key: [own] for key in self._findings})
+        """Adds what `others` found, by rank, to the findings of rank `own` (-1: of a process that is none of them); those
+        of some ranks alone say so."""
+        known = [own] if own >= 0 else []
+        ranks: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
+        for key in self._findings:
+            ranks[key] += known
         for rank, findings in others.items():
             for finding in findings:
                 ranks[finding.place].append(rank)
                 self._add(finding)
         for key, found in ranks.items():
-            if len(found) <= len(others):
-                finding = self._findings[key]
-                where = f"rank{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}"
-                self._findings[key] = replace(finding, message=f"{finding.message} (on {where})")
+            finding = self._findings[key]
+            where = "" if len(found) >= len(others) + len(known) or not found else f" (on {in_words(found)})"
+            self._findings[key] = replace(finding, message=f"{finding.message}{where}", ranks=tuple(sorted(found)))
+
+    def counts(self, calls: int, steps: int) -> None:
+        """Another rank made so many backward calls and steps: rules lack data only where all ranks made too few."""
+        self._calls, self._steps = max(self._calls, calls), max(self._steps, steps)
+
+    @property
+    def found(self) -> int:
+        """How many findings there are so far."""
+        return len(self._findings)
 
     @property
     def places(self) -> Set[tuple[str, str, int]]:

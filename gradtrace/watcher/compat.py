@@ -77,6 +77,7 @@ PIECES = (
     ),
     Piece("torch._dynamo.utils.counters", "torch >= 2.1", "no remark of what was compiled"),
     Piece("_BaseDataLoaderIter._index_sampler", "all", "no DataLoader counts as shuffling"),
+    Piece("torch.distributed.distributed_c10d._get_default_store", "torch >= 2.0", "ranks are joined on one machine"),
     Piece("SequentialLR._schedulers", "all", "schedulers that another one steps are judged by themselves"),
     Piece("warnings._showwarnmsg", "CPython 3.6 to 3.14", "warnings name the lines they name by themselves"),
 )
@@ -240,3 +241,11 @@ def missing(pieces: Iterable[Piece] = PIECES) -> Iterator[Piece]:
                 yield piece
         elif home.startswith("torch.") and not home.startswith("torch._dynamo") and _find(piece.name) is None:
             yield piece
+
+
+def job_store() -> Any:
+    """The store through which the processes of the default group found each other; None where that is not known."""
+    from torch.distributed import distributed_c10d
+
+    get = getattr(distributed_c10d, "_get_default_store", None)
+    return None if get is None else get()

@@ -8,12 +8,12 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from gradtrace.watcher import faults, gradients, parameters, truths
+from gradtrace.watcher import faults, gradients, parameters, ranks, truths
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 
 #: in this order they hear of what happens: what becomes of a gradient first, since others ask for it
-_PACKAGES = (gradients, faults, parameters, truths)
+_PACKAGES = (gradients, faults, parameters, truths, ranks)
 
 
 class Observers:

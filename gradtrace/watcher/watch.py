@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
+from gradtrace.host.ranks import Colleagues
 from gradtrace.model.events import End, Event, Unseen
 from gradtrace.model.finding import SAVED_VALUES
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import GradientNow, Life
+from gradtrace.model.site import Stack
 from gradtrace.watcher import compat
 from gradtrace.watcher.code.frames import Frames
 from gradtrace.watcher.compat import ENGINE, ENGINE_MODULES, compiled_pieces
@@ -34,6 +36,8 @@ from gradtrace.watcher.observers import Observers
 from gradtrace.watcher.parameters.lives import Lives
 from gradtrace.watcher.parameters.now import gradients_now
 from gradtrace.watcher.pictures.snapshot import Snapshots
+from gradtrace.watcher.ranks.groups import ProcessGroups
+from gradtrace.watcher.ranks.spawned import InChild, SpawnedRanks
 from gradtrace.watcher.truths.gradcheck import BackwardChecks
 
 if TYPE_CHECKING:
@@ -65,7 +69,8 @@ class Watch:
     optimizer steps, by raising `StopRun` in it; `snapshots` takes pictures of the graphs, `rules` watches for what
     rules judge (by default where there are no snapshots), `lives` follows each parameter, `story` follows each statement,
     `gradcheck` tries the backward of custom Functions. `stops` sees where a debugger may stop the run, and `pause` is
-    called whenever it may.
+    called whenever it may. `colleagues` are the other ranks of the job, if a launcher has started some, and `in_child`
+    makes what runs in a process that the script starts as a rank.
     """
 
     def __init__(
@@ -83,13 +88,17 @@ class Watch:
         pause: Callable[[], None] | None = None,
         gradcheck: bool = False,
         debug: bool = False,
+        colleagues: Colleagues | None = None,
+        in_child: InChild | None = None,
     ) -> None:
         frames = Frames(user_roots, launchers)
         session = self._session = (
             Session(listener, frames, debug) if pause is None else PausingSession(listener, frames, debug, pause)
         )
+        session.colleagues = colleagues
         cuts = Origins(session)
         self._lives: Lives | None = None
+        self._groups: ProcessGroups | None = None
         self._steps = Steps(session, stop_after)
         self.snapshots = snapshots
         self._observers: list[Observer] = [cuts]
@@ -102,6 +111,8 @@ class Watch:
             made.make(BackwardChecks)
         if rules or (rules is None and snapshots is None):
             made.make_all()
+            self._groups = made.make(ProcessGroups)
+            made.make(SpawnedRanks).in_child = in_child
         if lives:
             self._lives = made.make(Lives)
         self._observers += made
@@ -251,6 +262,17 @@ class Watch:
     @property
     def optimizer_steps(self) -> int:
         return self._session.steps
+
+    @property
+    def colleagues(self) -> Colleagues | None:
+        """The other ranks of the job, where there are any."""
+        return self._session.colleagues
+
+    @property
+    def last_places(self) -> tuple[Stack, Stack]:
+        """Where the last backward call and the last step were made, in a job of several ranks."""
+        groups = self._groups
+        return ((), ()) if groups is None else (groups.last_call, groups.last_step)
 
     @property
     def lives(self) -> tuple[Life, ...]:

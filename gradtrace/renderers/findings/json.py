@@ -66,6 +66,7 @@ def _finding(finding: Finding, root: str | None) -> dict[str, Any]:
         "column": None if site.column is None else site.column + 1,
         "function": site.function,
         "occurrences": finding.occurrences,
+        **({"ranks": list(finding.ranks)} if finding.ranks else {}),
         "related": [{**_place(related.site, root), "message": related.message} for related in finding.related],
     }
 

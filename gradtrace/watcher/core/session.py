@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 from gradtrace.host import recursion
+from gradtrace.host.ranks import Colleagues
 from gradtrace.host.tracebacks import is_ours, without_our_frames
 from gradtrace.model.events import Cut, Event
 from gradtrace.watcher.code import names
@@ -66,6 +67,8 @@ class Session:
         self.calls_elsewhere = 0
         self.steps = 0
         self.failures = Failures(debug)
+        #: the other ranks of the job, where there are any
+        self.colleagues: Colleagues | None = None
         #: an internal error ended all watching
         self.over = False
         self._thread = self._first_thread = threading.get_ident()

@@ -23,6 +23,10 @@ _FIXES = {
 #: what to use instead of an operation without a gradient
 _INSTEAD = {
     **dict.fromkeys(
+        ("all_gather()", "all_gather_into_tensor()"),
+        "use torch.distributed.nn.functional.all_gather, which passes gradients back: {op} gives constants",
+    ),
+    **dict.fromkeys(
         ("argmax()", "argmin()"), "use the scores themselves: logits with cross_entropy, or softmax for a soft choice"
     ),
     **dict.fromkeys((">", "<", ">=", "<=", "=="), "use a smooth step: torch.sigmoid((x - threshold) / temperature)"),

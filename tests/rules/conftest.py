@@ -20,6 +20,9 @@ from typing import Any
 
 import pytest
 
+from tests import jobs as jobs_preamble
+from tests.jobs import Jobs
+
 PREAMBLE = """\
 import math, random
 import torch
@@ -90,6 +93,37 @@ class Checker:
 
     def close(self) -> None:
         self._process.communicate()
+
+
+#: what scripts of several ranks find beyond the preamble of jobs
+RANKED = """\
+from torch.distributed.algorithms.join import Join
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+def batches(number=6, size=8, seed=None):
+    made = torch.Generator().manual_seed(rank if seed is None else seed)
+    return [(torch.randn(size, 8, generator=made), torch.randn(size, 1, generator=made)) for _ in range(number)]
+data = batches()
+loss_fn = nn.MSELoss()
+"""
+
+
+@pytest.fixture
+def check_ranks(jobs: Jobs) -> Callable[..., Checked]:
+    """Checks a script as a job of two ranks, or of `size`."""
+
+    def check(script: str, size: int = 2) -> Checked:
+        text = jobs_preamble.PREAMBLE + RANKED + dedent(script).lstrip("\n")
+        done = jobs.run(text, size=size)
+        assert (done.folder / "report.json").exists(), done.outputs
+        report = done.report
+        marked = {(mark, line) for line, row in enumerate(text.splitlines(), 1) for mark in MARK.findall(row)}
+        found = {(finding["rule"], finding["line"]) for finding in report["findings"]}
+        for finding in report["findings"]:
+            finding["related"] = [[one["line"], one["message"]] for one in finding["related"]]
+        story = "\n".join([text, describe(report["findings"]), *report["remarks"], *done.outputs])
+        return Checked(marked, found, report["findings"], None, report["exit_code"] != 3, text, story)
+
+    return check
 
 
 def describe(findings: list[dict[str, Any]]) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gradtrace.model.manual import Manual
-from gradtrace.rules import manuals
+from gradtrace.model.ranks import Job, is_rank_fact_kind
+from gradtrace.rules import all_rules, manuals
 
 #: what the examples take for granted
 SETTING = """
@@ -76,6 +77,13 @@ AFTER = {
 }
 
 
+#: rules that judge jobs of several ranks
+BETWEEN_RANKS = {rule.id for rule in all_rules() if any(kind is Job or is_rank_fact_kind(kind) for kind in rule.events)}
+BEFORE_RANKS = {
+    "same-data": "dataset = TensorDataset(torch.randn(24, 8), torch.randn(24, 1))",
+}
+
+
 def script(rule: str, example: str) -> str:
     return "\n".join([SETTING, dedent(BEFORE.get(rule, "")), example, dedent(AFTER.get(rule, ""))])
 
@@ -87,10 +95,23 @@ class TestManual:
         assert "\n" not in manual.summary
         assert all((manual.why, manual.bad, manual.good, manual.notes)), manual
 
-    def test_has_a_bad_example_that_is_reported(self, manual: Manual, check: Callable[..., Any]) -> None:
+    def test_has_a_bad_example_that_is_reported(
+        self, manual: Manual, check: Callable[..., Any], check_ranks: Callable[..., Any]
+    ) -> None:
+        if manual.rule in BETWEEN_RANKS:
+            checked = check_ranks(f"{BEFORE_RANKS.get(manual.rule, '')}\n{manual.bad}")
+            assert checked.by(manual.rule), checked.text
+            return
         checked = check(script(manual.rule, manual.bad), gradcheck=manual.rule == "wrong-backward")
         assert checked.by(manual.rule), checked.text
 
-    def test_has_a_good_example_that_is_not(self, manual: Manual, check: Callable[..., Any]) -> None:
+    def test_has_a_good_example_that_is_not(
+        self, manual: Manual, check: Callable[..., Any], check_ranks: Callable[..., Any]
+    ) -> None:
+        if manual.rule in BETWEEN_RANKS:
+            checked = check_ranks(f"{BEFORE_RANKS.get(manual.rule, '')}\n{manual.good}")
+            assert not checked.found, checked.text
+            assert checked.explained, checked.text
+            return
         checked = check(script(manual.rule, manual.good), gradcheck=manual.rule == "wrong-backward")
         assert not checked.found, checked.text

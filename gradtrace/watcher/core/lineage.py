@@ -257,6 +257,13 @@ class Origins(Observer):
             torch.autograd.grad: self._differentiate,
         }
 
+    def cut_off(self, op: str, outs: Sequence[Tensor], source: Tensor, stack: Stack) -> None:
+        """A function that is none of torch's operations has written the values of `source` into `outs`."""
+        cut = self._cut(op, "not differentiable", [source], stack)
+        for out in outs:
+            if not out.requires_grad:
+                self._add(out, (cut,))
+
     def made_plain(self) -> Handler:
         return self._plain
 

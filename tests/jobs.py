@@ -66,8 +66,10 @@ class Jobs:
         arguments: Sequence[str] = (),
         environment: Mapping[str, object] | None = None,
         bare: bool = False,
+        command: str = "check",
     ) -> JobRun:
-        """Checks the script on so many ranks, with a report in `report.json`; `bare` runs it without gradtrace.
+        """Checks the script on so many ranks, with a report in `report.json`; `bare` runs it without gradtrace, and other
+        commands write what they write.
         Variables of `environment` that are None are not set."""
         self._number += 1
         folder = self._folder / f"job{self._number}"
@@ -76,7 +78,7 @@ class Jobs:
         path.write_text(dedent(script), encoding="utf-8")
         words = [str(path), *arguments]
         if not bare:
-            words = ["check", "-o", "report.json", *options, *words]
+            words = [command, *(["-o", "report.json"] if command == "check" else []), *options, *words]
         job = {"size": size, "arguments": words, "folder": str(folder), "bare": bare}
         answer = self._ask(json.dumps(job | {"environment": dict(environment or {})}))
         return JobRun(folder, tuple(answer["statuses"]))

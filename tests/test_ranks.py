@@ -281,6 +281,67 @@ def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_gives_news(
     assert next(now) < 100
 
 
+# --- distributed tensors ---------------------------------------------------------------------------------------------
+
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(8, 16), nn.Linear(16, 1)
+
+    def forward(self, x):
+        return self.down(torch.tanh(self.up(x)))
+
+model = Net()
+"""
+TENSOR_PARALLEL = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+plan = {"up": ColwiseParallel(), "down": RowwiseParallel()}
+parallelize_module(model, init_device_mesh("cpu", (2,)), plan)
+"""
+SHARDED = "from torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
+STEPS = """
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for i in range(3):
+    optimizer.zero_grad()
+    model(torch.randn(4, 8)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+def test_a_distributed_parameter_has_its_whole_shape_and_its_placement(jobs: Jobs) -> None:
+    script = PREAMBLE + NET + TENSOR_PARALLEL + STEPS
+    shown = jobs.run(script, "--grad", command="show").outputs[1]
+    (up,) = re.findall("◆ up.weight.*", shown)
+    assert "[16, 8]" in up
+    assert "of the local shard" in up
+    assert up.endswith("(Shard(0) of 2 ranks)")
+    (bias,) = re.findall("◆ down.bias.*", shown)
+    assert "local shard" not in bias
+    assert bias.endswith("(Replicate of 2 ranks)")
+    drawn = jobs.run(script, command="dot").outputs[0]
+    assert "up.weight\\n[16, 8]   grad None\\nShard(0) of 2 ranks" in drawn
+
+
+def test_a_sharded_parameter_has_one_life_under_its_name(jobs: Jobs) -> None:
+    done = jobs.run(PREAMBLE + NET + SHARDED + STEPS, command="why")
+    assert done.statuses == (0, 0)
+    # the only row of the last layer lies on rank 0
+    for output, number in zip(done.outputs, (4, 2), strict=True):
+        assert f"trains: {number} parameters, SGD" in output
+        assert f"{number} of {number} parameters train" in output
+        assert "of the local shard (Shard(0) of 2 ranks)" in output
+
+
+@pytest.mark.parametrize("parallel", [TENSOR_PARALLEL, SHARDED], ids=["tensor parallel", "FSDP2"])
+def test_distributed_parameters_are_no_fault(parallel: str, jobs: Jobs) -> None:
+    seed = "torch.manual_seed(rank)" if parallel == SHARDED else ""
+    done = jobs.run(PREAMBLE + NET + parallel + seed + STEPS)
+    assert done.report["findings"] == []
+    assert done.report["remarks"] == []
+
+
 # --- running things --------------------------------------------------------------------------------------------------
 
 

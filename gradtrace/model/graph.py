@@ -69,6 +69,8 @@ class Gradient(NamedTuple):
     #: shares, from 0 to 1, of elements that are exactly zero and that are NaN or infinite
     zeros: float
     nonfinite: float
+    #: it is of the part of a distributed tensor that this rank holds
+    local: bool = False
 
 
 class Call(NamedTuple):

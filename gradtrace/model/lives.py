@@ -86,6 +86,8 @@ class Life:
     path: str = ""
     #: a plain tensor that requires grad and is in no optimizer
     plain: bool = False
+    #: how it lies on several ranks: "Shard(0) of 2 ranks"; the norms are then of the part on this rank
+    placement: str = ""
 
 
 @dataclass(frozen=True, slots=True)

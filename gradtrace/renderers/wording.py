@@ -240,6 +240,7 @@ def gradient(found: Gradient | None, bar: bool = False) -> tuple[str, ...]:
     if found is None:
         return ("",)
     norm = "∇ all zero" if found.zeros == 1 else f"{_BARS[level(found)]} ∇ {found.norm:.2g}"[0 if bar else 2 :]
+    norm += " of the local shard" if found.local else ""
     marks = f", {_share(found.nonfinite)} NaN or infinite" if found.nonfinite else ""
     marks += f", {_share(found.zeros)} zero" if 0 < found.zeros < 1 else ""
     mean = "" if found.zeros == 1 else f", mean {found.mean:.2g}"

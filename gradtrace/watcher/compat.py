@@ -77,6 +77,7 @@ PIECES = (
     ),
     Piece("torch._dynamo.utils.counters", "torch >= 2.1", "no remark of what was compiled"),
     Piece("_BaseDataLoaderIter._index_sampler", "all", "no DataLoader counts as shuffling"),
+    Piece("DTensor._local_tensor", "torch >= 2.0", "none", CORE),
     Piece("torch.distributed.distributed_c10d._get_default_store", "torch >= 2.0", "ranks are joined on one machine"),
     Piece("SequentialLR._schedulers", "all", "schedulers that another one steps are judged by themselves"),
     Piece("warnings._showwarnmsg", "CPython 3.6 to 3.14", "warnings name the lines they name by themselves"),
@@ -241,6 +242,35 @@ def missing(pieces: Iterable[Piece] = PIECES) -> Iterator[Piece]:
                 yield piece
         elif home.startswith("torch.") and not home.startswith("torch._dynamo") and _find(piece.name) is None:
             yield piece
+
+
+def local_part(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of a DTensor that lies on this rank; any other tensor itself. Operations on a DTensor may talk to the other
+    ranks, which do not listen when we ask."""
+    if type(tensor) in _WHOLE:
+        return tensor
+    part = getattr(tensor, "_local_tensor", None)
+    return part if isinstance(part, torch.Tensor) else tensor
+
+
+def placement(tensor: torch.Tensor) -> str:
+    """How a DTensor lies on its ranks: "Shard(0) of 4 ranks"; empty for any other tensor."""
+    if local_part(tensor) is tensor:
+        return ""
+    places, mesh = getattr(tensor, "placements", ()), getattr(tensor, "device_mesh", None)
+    # as `repr` has them: Shard(dim=0), Replicate(), Partial(sum)
+    words = [repr(place).replace("dim=", "").removesuffix("()") for place in places]
+    return f"{', '.join(words)} of {mesh.size()} ranks" if mesh is not None else ", ".join(words)
+
+
+def is_part(tensor: torch.Tensor) -> bool:
+    """Whether this rank holds only a part of a DTensor, or of what is to be summed up to it."""
+    return local_part(tensor) is not tensor and any(
+        repr(one) != "Replicate()" for one in getattr(tensor, "placements", ())
+    )
+
+
+_WHOLE = (torch.Tensor, torch.nn.Parameter)
 
 
 def job_store() -> Any:

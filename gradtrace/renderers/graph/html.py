@@ -277,7 +277,7 @@ _KINDS = {
 
 def _gradient_facts(gradient: Gradient) -> Mapping[str, str]:
     return {
-        "gradient": f"norm {gradient.norm:.4g}, mean {gradient.mean:.4g}",
+        "gradient": f"norm {gradient.norm:.4g}, mean {gradient.mean:.4g}" + ", of the local shard" * gradient.local,
         "zeros": f"{100 * gradient.zeros:.3g} %",
         "NaN or infinite": f"{100 * gradient.nonfinite:.3g} %" if gradient.nonfinite else "",
     }

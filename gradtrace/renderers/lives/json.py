@@ -24,6 +24,7 @@ def _life(life: Life) -> dict[str, Any]:
     return {
         "name": life.name,
         "shape": list(life.shape),
+        **({"placement": life.placement} if life.placement else {}),
         "state": life.state.value,
         "reason": life.reason,
         "at": _place(life.at),

@@ -165,6 +165,8 @@ def _curves(life: Life, console: Console) -> list[str]:
     for name, series in (("gradient", life.gradients), ("update", life.updates)):
         if series and any(series):
             facts.append(f"{name} {_range(series[0], series[-1], len(series))} {_spark(series, console)}".rstrip())
+    if facts and life.placement and not life.placement.startswith("Replicate of"):
+        facts.append(f"of the local shard ({life.placement})")
     return facts
 
 

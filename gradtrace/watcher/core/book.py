@@ -20,6 +20,7 @@ import torch
 
 from gradtrace.model.events import Contribution, Use
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.identity import Identities, TensorId
 from gradtrace.watcher.graph.group_links import Group, GroupLinks
 from gradtrace.watcher.graph.reads import have_values
@@ -362,7 +363,7 @@ class Book:
             if grad is None:
                 if leaf is not None and leaf.shares:
                     self.clear(leaf)
-            elif leaf is None or not leaf.fed or (leaf.zeroed and bool(grad.any())):
+            elif leaf is None or not leaf.fed or (leaf.zeroed and bool(local_part(grad).any())):
                 found.unknown = True
             elif not leaf.zeroed:
                 found.add(leaf, (id(grad), grad._version), key)

@@ -12,7 +12,7 @@ import torch
 
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
-from gradtrace.watcher.compat import node_number, saved_argument
+from gradtrace.watcher.compat import local_part, node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -97,7 +97,7 @@ class Directions(Observer):
     def _look(self, read: _LastStepRead, leaves: list[Tensor]) -> None:
         read.looks += 1
         for leaf in leaves:
-            read.zero = read.zero and leaf.grad is not None and not bool(leaf.grad.any())
+            read.zero = read.zero and leaf.grad is not None and not bool(local_part(leaf.grad).any())
             known = self.session.book.known(leaf)
             read.name = known.name if known is not None else ""
 

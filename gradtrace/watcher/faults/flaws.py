@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradtrace.watcher.compat import saved_argument
+from gradtrace.watcher.compat import local_part, saved_argument
 from gradtrace.watcher.graph import saved
 
 _HUGE = 1e15
@@ -59,7 +59,9 @@ def risk(kind: type) -> Risk:
 
 
 def finite(tensor: torch.Tensor) -> bool:
-    """Whether all values are finite, as far as the layout lets us look. Makes no node and no random number."""
+    """Whether all values are finite, as far as the layout lets us look, and of a distributed tensor those on this rank.
+    Makes no node and no random number."""
+    tensor = local_part(tensor)
     if tensor.layout is torch.strided and tensor.dim() == 0 and tensor.dtype.is_floating_point:
         return math.isfinite(tensor.item())
     values = tensor.detach()
@@ -74,6 +76,7 @@ def finite(tensor: torch.Tensor) -> bool:
 
 def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether all values of all tensors are finite: in one read where they are dense and lie on one device."""
+    tensors = [local_part(one) for one in tensors]
     plain = all(one.layout is torch.strided and one.is_floating_point() for one in tensors)
     if plain and len({one.device for one in tensors}) == 1:
         total = torch.stack([one.detach().sum().double().abs() for one in tensors]).sum().item()
@@ -84,17 +87,21 @@ def all_finite(tensors: Sequence[torch.Tensor]) -> bool:
 
 def is_huge(tensor: torch.Tensor) -> bool:
     """So large that sums and products of such values overflow."""
+    tensor = local_part(tensor)
     dense = tensor.layout is torch.strided and tensor.is_floating_point() and tensor.numel() > 0
     return dense and bool((tensor.detach().abs() > _HUGE).any())
 
 
 def has_nan(tensor: torch.Tensor) -> bool:
-    return bool(tensor.detach().isnan().any())
+    return bool(local_part(tensor).detach().isnan().any())
 
 
 def _some(values: Values, name: str, test: Callable[[torch.Tensor], torch.Tensor]) -> bool:
     tensor = values.get(name)
-    return tensor is not None and tensor.numel() > 0 and bool(test(tensor).any())
+    if tensor is None:
+        return False
+    tensor = local_part(tensor)
+    return tensor.numel() > 0 and bool(test(tensor).any())
 
 
 def _log(at: float) -> Look:

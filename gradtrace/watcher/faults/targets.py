@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from gradtrace.model.events import AttachedTarget
 from gradtrace.model.site import Stack
-from gradtrace.watcher.compat import node_number
+from gradtrace.watcher.compat import local_part, node_number
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import saved, walk
@@ -94,6 +94,7 @@ def _is_discounted(node: Any) -> bool:
         if (left is None) == (right is None):
             return False
         constant = dict(saved.tensors(node)).get("other" if right is None else "self")
+        constant = None if constant is None else local_part(constant)
         if constant is None or not constant.numel() or float(constant.min()) < 0:
             return False
         factor *= float(constant.max())

@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.events import FrozenMoved
 from gradtrace.model.site import Stack
+from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
@@ -57,7 +58,7 @@ class Frozen(Observer):
             watched = self._frozen.get(self.session.ids.of(one))
             if watched is None or one.grad is None or one.requires_grad:
                 continue
-            values = one.detach().reshape(-1)[:4].tolist()
+            values = local_part(one).detach().reshape(-1)[:4].tolist()
             watched.moves += bool(watched.values) and values != watched.values
             watched.values = values
             if watched.moves == _MOVES:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import torch
 
+from gradtrace.watcher.compat import local_part
+
 
 def waits(tensors: Sequence[torch.Tensor]) -> bool:
     """Whether to read a value of one of these waits for a device."""
@@ -13,8 +15,10 @@ def waits(tensors: Sequence[torch.Tensor]) -> bool:
 
 
 def have_values(tensors: Sequence[torch.Tensor]) -> list[bool]:
-    """Of each, whether it is more than zeros: in one read where they all lie on one device."""
-    tests = [(tensor._values() if tensor.is_sparse else tensor).any() for tensor in tensors]
+    """Of each, or of what this rank holds of it, whether it is more than zeros: in one read where they all lie on one
+    device."""
+    parts = map(local_part, tensors)
+    tests = [(tensor._values() if tensor.is_sparse else tensor).any() for tensor in parts]
     if len({test.device for test in tests}) == 1:
         found: list[bool] = torch.stack(tests).tolist()
         return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from gradtrace.watcher.compat import local_part
+
 #: values taken of one tensor at most
 _MOST = 256
 
@@ -11,7 +13,7 @@ _MOST = 256
 def take(tensor: torch.Tensor) -> torch.Tensor:
     """Values from all over the tensor, the same ones each time."""
     # outside of any graph, and cheaper than no_grad
-    values = tensor.data
+    values = local_part(tensor).data
     while values.numel() > _MOST:
         lengths = values.shape
         widest = lengths.index(max(lengths))

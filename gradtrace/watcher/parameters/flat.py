@@ -17,7 +17,7 @@ import torch
 from gradtrace.model.events import FlatGradient
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import Truth
-from gradtrace.watcher.compat import node_number, output_metadata, saved_argument
+from gradtrace.watcher.compat import local_part, node_number, output_metadata, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -171,7 +171,11 @@ class FlatGradients(Observer):
     def _some_are_zeros(self, call: BackwardCall) -> bool:
         """Whether several leaves without a gradient are all zeros themselves."""
         return (
-            sum(self.session.ids.of(leaf) in self._zero and not bool(leaf.detach().any()) for leaf in call.leaves) > 1
+            sum(
+                self.session.ids.of(leaf) in self._zero and not bool(local_part(leaf).detach().any())
+                for leaf in call.leaves
+            )
+            > 1
         )
 
     def _explain(self, zero: _Zero, node: Any, term: bool) -> None:
@@ -263,7 +267,9 @@ class FlatGradients(Observer):
 def _with_zeros(leaves: Sequence[Tensor]) -> list[Tensor]:
     """Those of the leaves whose gradient is all zeros."""
     found = [(leaf, leaf.grad) for leaf in leaves]
-    dense = [(leaf, grad) for leaf, grad in found if grad is not None and grad.layout is torch.strided and grad.numel()]
+    # of a distributed one this rank holds a part alone, which may be zero by chance
+    whole = [(leaf, grad) for leaf, grad in found if grad is not None and local_part(grad) is grad]
+    dense = [(leaf, grad) for leaf, grad in whole if grad.layout is torch.strided and grad.numel()]
     filled = have_values([grad for _, grad in dense])
     return [leaf for (leaf, _), values in zip(dense, filled, strict=True) if not values]
 
@@ -279,6 +285,7 @@ def _cancels(node: Any, call: TorchCall) -> bool:
 
 
 def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:
+    given, out = local_part(given), local_part(out)
     if given.shape != out.shape:
         return False
     if kind.startswith("Relu"):
@@ -345,7 +352,7 @@ def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
     for node in nodes:
         inputs = _PRODUCTS.get(type(node).__name__, ())
         values = dict(saved.tensors(node)) if inputs else {}
-        dead = tuple(index for index, other in inputs if other in values and not bool(values[other].any()))
+        dead = tuple(index for index, other in inputs if other in values and not bool(local_part(values[other]).any()))
         if dead:
             found[node] = dead
     return found

@@ -15,6 +15,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from gradtrace.model.lives import Arrival, Life, State, StepInterval, Stretch
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import names
+from gradtrace.watcher.compat import local_part, placement
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
@@ -66,6 +67,10 @@ class _Record:
     created: Stack = ()
     #: the optimizer that holds it
     optimizer: CreatedOptimizer | None = None
+    #: how it lies on several ranks
+    placement: str = ""
+    #: all of it lies on other ranks
+    elsewhere: bool = False
     #: some of its values as they were at the last backward call, while no optimizer holds it
     sample: torch.Tensor | None = None
     by_hand: bool = False
@@ -232,7 +237,14 @@ class Lives(Observer):
             name = met.name
         made = birth.stack if birth is not None else ()
         known = self._records[key] = _Record(
-            name, tuple(leaf.shape), leaf.requires_grad, created=made, optimizer=self._holder(leaf), plain=plain
+            name,
+            tuple(leaf.shape),
+            leaf.requires_grad,
+            created=made,
+            optimizer=self._holder(leaf),
+            plain=plain,
+            placement=placement(leaf),
+            elsewhere=bool(leaf.numel()) and not local_part(leaf).numel(),
         )
         return known
 
@@ -249,8 +261,17 @@ class Lives(Observer):
 
     @property
     def lives(self) -> tuple[Life, ...]:
-        """What became of each parameter so far."""
-        return tuple(_life(record) for record in self._records.values())
+        """What became of each parameter so far, as far as this rank holds some of it."""
+        records = [record for record in self._records.values() if not record.elsewhere]
+        # a sharded parameter is put together for each forward, under the same name
+        sharded = {
+            record.name for record in self._records.values() if record.placement and record.optimizer is not None
+        }
+        return tuple(
+            _life(record)
+            for record in records
+            if record.placement or record.optimizer is not None or record.name not in sharded
+        )
 
     def meet(self, frame: FrameType | None) -> None:
         """Learns the names that the code running in `frame` has for parameters."""
@@ -271,6 +292,7 @@ def _life(record: _Record) -> Life:
         tuple(record.gradients.values),
         tuple(record.updates.values),
         plain=record.plain,
+        placement=record.placement,
     )
 
 
@@ -289,7 +311,9 @@ def _state(record: _Record) -> State:
 def norms_of(tensors: Sequence[Any]) -> list[float]:
     """The norm of each tensor, read in one copy from each device."""
     dense = [one.coalesce().values() if one.is_sparse else one for one in tensors]
-    norms = [torch.linalg.vector_norm(one.detach().float()) if one.numel() else torch.zeros(()) for one in dense]
+    norms = [
+        torch.linalg.vector_norm(local_part(one).detach().float()) if one.numel() else torch.zeros(()) for one in dense
+    ]
     found = [0.0] * len(norms)
     by_device: dict[torch.device, list[int]] = {}
     for at, norm in enumerate(norms):

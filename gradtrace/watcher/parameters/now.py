@@ -8,6 +8,7 @@ import torch
 
 from gradtrace.model.lives import GradientNow
 from gradtrace.watcher.code import names
+from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.parameters.lives import norms_of
 
@@ -44,6 +45,6 @@ def _holder(tensor: torch.Tensor, session: Session) -> str:
 def _lost(gradient: torch.Tensor | None) -> int:
     """How many elements are not finite."""
     assert gradient is not None
-    values = gradient.detach()
+    values = local_part(gradient).detach()
     values = values.coalesce().values() if values.is_sparse else values
     return int((~torch.isfinite(values)).sum())

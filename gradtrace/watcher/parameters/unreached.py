@@ -19,7 +19,7 @@ from gradtrace.model.site import Stack
 from gradtrace.source import questions
 from gradtrace.watcher.code import function_source
 from gradtrace.watcher.code.holders import Holders, look
-from gradtrace.watcher.compat import function_of, node_number
+from gradtrace.watcher.compat import function_of, local_part, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import VIEWING, Constant, Origins
@@ -468,7 +468,7 @@ def fingerprint(tensor: Tensor) -> tuple[Any, ...]:
     """Whether the code writes to a parameter, also through `.data`, which counts no versions."""
     few: list[Any] = []
     if tensor.layout is torch.strided and tensor.numel() and not tensor.is_meta:
-        few = tensor.detach().reshape(-1)[:4].tolist()
+        few = local_part(tensor).detach().reshape(-1)[:4].tolist()
     return tensor._version, tensor.data_ptr() if tensor.layout is torch.strided else 0, *few
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.autograd.graph
 
 from gradtrace.model.graph import Gradient
-from gradtrace.watcher.compat import node_number
+from gradtrace.watcher.compat import is_part, local_part, node_number
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
@@ -48,8 +48,9 @@ class Flow:
         with torch.no_grad():
             values = [_values(one) for one in gradients if isinstance(one, torch.Tensor)]
             found = [_fact(one) for one in values if one is not None]
+            local = any(is_part(one) for one in gradients if isinstance(one, torch.Tensor))
         if found:
-            self.found[number] = _together(found)
+            self.found[number] = _together(found)._replace(local=local)
 
 
 def _key(node: Any) -> int:
@@ -58,6 +59,7 @@ def _key(node: Any) -> int:
 
 
 def _values(gradient: torch.Tensor) -> torch.Tensor | None:
+    gradient = local_part(gradient)
     if gradient.layout is not torch.strided:
         return gradient._values() if gradient.layout is torch.sparse_coo else None
     return gradient

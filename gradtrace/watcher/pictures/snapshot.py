@@ -26,8 +26,10 @@ from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import (
     DisableTorchFunction,
     function_of,
+    local_part,
     node_number,
     output_metadata,
+    placement,
     raw_attribute,
     saved_tensor_names,
     unpacked_attribute,
@@ -359,7 +361,16 @@ class _GraphSnapshot:
         leaf = node.variable
         known = self.session.book.known(leaf)
         name = self._leaf_names.get(id(leaf)) or (known.name if known and known.named else None)
-        return Node(self.ids[node], Kind.LEAF, "", name, (_fact(leaf),), grad=_grad(leaf), value=value_of(leaf))
+        return Node(
+            self.ids[node],
+            Kind.LEAF,
+            "",
+            name,
+            (_fact(leaf),),
+            grad=_grad(leaf),
+            value=value_of(leaf),
+            tags=_placed(leaf),
+        )
 
 
 def _with_short_names(graph: Graph, modules: Iterable[str]) -> Graph:
@@ -389,10 +400,15 @@ def _without(node: Node, prefix: str) -> Node:
     return node if (name, module) == (node.name, node.module) else node._replace(name=name, module=module)
 
 
+def _placed(leaf: torch.Tensor) -> tuple[str, ...]:
+    found = placement(leaf)
+    return (found,) if found else ()
+
+
 def _grad(leaf: torch.Tensor) -> str:
     if leaf.grad is None:
         return "None"
-    return "accumulated" if leaf.grad.is_sparse or bool(leaf.grad.any()) else "zero"
+    return "accumulated" if leaf.grad.is_sparse or bool(local_part(leaf.grad).any()) else "zero"
 
 
 def _has_graph(tensor: torch.Tensor) -> bool:
@@ -435,7 +451,7 @@ def value_of(tensor: Any) -> str | None:
     """The value of a scalar; None for all else."""
     if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1 or tensor.dim() > 0 or tensor.is_complex():
         return None
-    return f"{tensor.item():.6g}"
+    return f"{tensor.item():.6g}" if local_part(tensor) is tensor else None
 
 
 class Storages:

@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import NeverStepped, Truth
 from gradtrace.watcher.code.reading import Readers
+from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
@@ -108,7 +109,7 @@ class IdleOptimizers(Observer):
         waiting.names = tuple(leaf.name for leaf in known if leaf is not None)
         waiting.count = max(waiting.count, len(leaves))
         first = leaves[0]
-        values = [] if first.layout is not torch.strided else first.detach().reshape(-1)[:4].tolist()
+        values = [] if first.layout is not torch.strided else local_part(first).detach().reshape(-1)[:4].tolist()
         number = self.session.ids.of(first)
         same = waiting.values[0] == number
         waiting.moved |= same and values != waiting.values[1]

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import BrokenTie, HeldTwice
+from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
@@ -163,4 +164,8 @@ def _is_loading(frame: FrameType | None) -> bool:
 
 
 def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    return one.shape == other.shape and one.dtype == other.dtype and bool((one.detach() == other.detach()).all())
+    return (
+        one.shape == other.shape
+        and one.dtype == other.dtype
+        and bool((local_part(one).detach() == local_part(other).detach()).all())
+    )

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from gradtrace.model.moments import Halt, Moment
+from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session, out_of_reach
@@ -87,13 +88,13 @@ class Stops(Observer):
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:
-    values = tensor.detach()
+    values = local_part(tensor).detach()
     values = values.coalesce().values() if values.is_sparse else values
     return bool(torch.isfinite(values).all())
 
 
 def _has_nan(tensor: torch.Tensor) -> bool:
-    values = tensor.detach()
+    values = local_part(tensor).detach()
     if values.is_sparse or not (values.is_floating_point() or values.is_complex()):
         return False
     return bool(torch.isnan(values).any())

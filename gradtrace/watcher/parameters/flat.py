@@ -279,9 +279,9 @@ def _cancels(node: Any, call: TorchCall) -> bool:
     opposite signs."""
     at_rest = _AT_REST.get(type(node).__name__)
     operands = call.inputs if at_rest is not None else []
-    if len(operands) != 2 or not all(one.requires_grad and one.shape == call.out.shape for one in operands):
+    if at_rest is None or len(operands) != 2 or not all(one.requires_grad and one.shape == call.out.shape for one in operands):
         return False
-    return bool((call.out.detach() == at_rest).all())
+    return bool(local_part(call.out).detach().eq(at_rest).all())
 
 
 def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:

@@ -25,7 +25,8 @@ Good
 
 The finding is at the line that turns gradients off or cuts the path, where the backward of a custom Function returns
 None for the parameter, or where the unused module is created. Frozen parameters (requires_grad=False) are not
-reported. Where a module may be unused on purpose, this is a note.
+reported. Where a module may be unused on purpose, this is a note, and so is a stage of training that a flag or a named
+threshold ends (`if self.frozen:`, `epoch >= freeze_after`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.cutting import difference, fix, operation
 from gradtrace.rules.places import grad_read
-from gradtrace.source import questions, syntax
+from gradtrace.source import questions, switches, syntax
 
 #: names by which people call networks that are not trained by gradients
 _MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE)
@@ -133,12 +134,16 @@ class UnreachedParameter(Rule):
         """Trained at first; a branch that runs later cuts the path."""
         op = operation(event.cut)
         off = event.cut.why == "no_grad"
+        switch = switches.switch_before(event.cut.stack, event.backward)
         return self.finding(
             _turned_off(event.cut.stack) if off else event.cut.stack,
             f"{_names(event)} got gradients at first, and none in the last {event.steps} steps of {event.optimizer}: "
             f"{op} {'is computed with gradients off' if off else 'cuts the path to the loss'} since then",
-            fix(event.cut),
+            f"if `{switch}` ends their training on purpose, leave it as it is; else {fix(event.cut)}"
+            if switch
+            else fix(event.cut),
             ((event.cut.stack, op if off else ""), (event.backward, "this backward call reached them before")),
+            Level.NOTE if switch else None,
         )
 
     def _withheld(self, event: Unreached) -> list[Finding]:

@@ -842,6 +842,38 @@ fit(lambda x: net.body(x).detach())
     """,
 }
 
+#: cuts behind a flag or a named threshold: notes
+SWITCHED = {
+    "detached where a flag says so": PARTS.replace(
+        "return self.body(x)", "h = self.body(x)\n        if self.frozen:\n            h = h.detach()\n        return h"
+    ).replace("self.calls = 0", "self.calls, self.frozen = 0, False")
+    + TRAIN.replace("    loss =", "    net.frozen = step >= 12\n    loss ="),
+    "detached from a named threshold on": PARTS.replace(
+        "return self.body(x)", "h = self.body(x)\n        return h.detach() if self.calls >= FREEZE_AFTER else h"
+    ).replace("class Net", "FREEZE_AFTER = 12\nclass Net")
+    + TRAIN,
+    "set_grad_enabled with a flag": PARTS
+    + TRAIN.replace(
+        "    loss = net(torch.randn(8, 4))",
+        "    train_body = step < 10\n"
+        "    with torch.set_grad_enabled(train_body):\n"
+        "        h = net.features(torch.randn(8, 4))\n"
+        "    loss = net.head(h)",
+    ),
+    "no_grad in the branch of a flag": PARTS.replace(
+        "return self.body(x)",
+        "if not self.tune:\n            with torch.no_grad():\n                return self.body(x)\n        return self.body(x)",
+    ).replace("self.calls = 0", "self.calls, self.tune = 0, True")
+    + TRAIN.replace("    loss =", "    if step == 12:\n        net.tune = False\n    loss ="),
+}
+
+
+@pytest.mark.parametrize("script", SWITCHED.values(), ids=SWITCHED.keys())
+def test_a_switched_stage_is_a_note(check: Callable[[str], Any], script: str) -> None:
+    checked = check(MLP + dedent(script))
+    assert not checked.alarms, checked.text
+    assert "on purpose" in checked.text, checked.text
+
 
 @pytest.mark.parametrize("script", LATE.values(), ids=LATE.keys())
 def test_a_late_cut_is_found(check: Callable[[str], Any], script: str) -> None:

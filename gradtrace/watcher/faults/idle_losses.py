@@ -266,10 +266,13 @@ class IdleLosses(Observer):
 
     def at_end(self) -> None:
         self._settle()
+        # the line of a function that several stages call is used by one of them
+        used = {place.loss.stack[0] for place in self._places.values() if place.used}
         for place in self._places.values():
             loss = place.loss
+            waits = place.used or (place.kind == "unread" and loss.stack[0] in used)
             # what was used once may wait for its phase; to assign it over is no phase
-            judged = place.kind == "overwritten" or (place.kind and not place.used)
+            judged = place.kind == "overwritten" or (place.kind and not waits)
             if place.starved >= _SIGHTINGS and not place.used:
                 self.session.emit(UnusedLoss("starved", loss.stack, (), place.step, (), loss.read, place.starved))
             elif judged and place.sightings >= _SIGHTINGS and place.leaves:

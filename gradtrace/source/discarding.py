@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradtrace.model.site import Site
 from gradtrace.source import texts
-from gradtrace.source.syntax import all_nodes, called, statement
+from gradtrace.source.syntax import FUNCTIONS, LOOPS, all_nodes, ancestor, called, statement
 
 #: contexts that change nothing unless a `with` or a decorator enters them
 _CONTEXTS = ("no_grad", "inference_mode", "enable_grad")
@@ -21,8 +21,19 @@ def discarded_call(site: Site, method: str) -> str:
     if not isinstance(found, ast.Expr) or not isinstance(found.value, ast.Call):
         return ""
     call = found.value
-    is_method = isinstance(call.func, ast.Attribute) and called(call) == method
-    return ast.unparse(call) if is_method else ""
+    if not isinstance(call.func, ast.Attribute) or called(call) != method or _is_for_show(site.path, found, call.func):
+        return ""
+    return ast.unparse(call)
+
+
+def _is_for_show(path: str, found: ast.Expr, method: ast.Attribute) -> bool:
+    """Whether the statement stands at the top of a file, outside of loops, and nothing reads its object afterwards: the
+    last line of a cell, or one that was pasted from a prompt."""
+    if ancestor(path, found, (*LOOPS, *FUNCTIONS)) is not None:
+        return False
+    owner = ast.dump(method.value)
+    reads = [node for node in all_nodes(path) if isinstance(node, ast.expr) and ast.dump(node) == owner]
+    return all(node.lineno <= found.lineno and ancestor(path, node, FUNCTIONS) is None for node in reads)
 
 
 @texts.cached(4096)

@@ -14,6 +14,14 @@ opt = torch.optim.Adam([*cell.parameters(), *head.parameters()])
 """
 
 BAD = {
+    "between two lines at the top": """
+        h = torch.zeros(8, 4)
+        h = cell(torch.randn(8, 4), h)
+        h.detach()  # <- discarded-result
+        opt.zero_grad()
+        head(h).square().mean().backward()
+        opt.step()
+    """,
     "a state that is to be detached": """
         h = torch.zeros(8, 4)
         for _ in range(4):
@@ -56,6 +64,16 @@ BAD = {
 }
 
 GOOD = {
+    "shown, as at a prompt": """
+        for _ in range(4):
+            opt.zero_grad()
+            head(torch.randn(8, 4)).square().mean().backward()
+            opt.step()
+        head.weight.grad
+        head.weight.detach()
+        h = head(torch.randn(2, 4))
+        h.detach()
+    """,
     "results that are taken": """
         h = torch.zeros(8, 4)
         states = []

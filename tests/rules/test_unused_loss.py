@@ -87,6 +87,37 @@ BAD = {
 }
 
 GOOD = {
+    "one of several losses, printed after each epoch": """
+        body, a, b = mlp(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+        opt = torch.optim.SGD([*body.parameters(), *a.parameters()], 0.1)
+        for epoch in range(4):
+            for _ in range(4):
+                x = torch.randn(8, 4)
+                h = body(x)
+                losses = dict(first=F.mse_loss(a(h), x[:, :1]), second=F.l1_loss(b(h), x[:, 1:2]))
+                opt.zero_grad()
+                losses["first"].backward()
+                opt.step()
+            print({key: loss.item() for key, loss in losses.items()})
+    """,
+    "losses of a model, each for its stage": """
+        body, a, b = mlp(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+        def losses_of(x):
+            h = body(x)
+            return dict(first=F.mse_loss(a(h), x[:, :1]), second=F.l1_loss(b(h), x[:, 1:2]))
+        opt = torch.optim.SGD([*body.parameters(), *a.parameters()], 0.1)
+        for _ in range(8):
+            losses = losses_of(torch.randn(8, 4))
+            opt.zero_grad()
+            losses["first"].backward()
+            opt.step()
+        opt = torch.optim.SGD([*body.parameters(), *a.parameters(), *b.parameters()], 0.1)
+        for _ in range(8):
+            losses = losses_of(torch.randn(8, 4))
+            opt.zero_grad()
+            sum(losses.values()).backward()
+            opt.step()
+    """,
     "schedules that are tried out": """
         net = mlp()
         opt = torch.optim.Adam(net.parameters())

@@ -87,6 +87,8 @@ class _LossPlace:
     sightings: int = 0
     #: one was backpropagated: the place is not judged
     used: bool = False
+    #: one went into an operation, or was read
+    noticed: bool = False
     kind: str = ""
     #: leaves in optimizers that it was computed from
     leaves: set[TensorId] = field(default_factory=set)
@@ -204,6 +206,7 @@ class IdleLosses(Observer):
             return
         place.loss = loss
         place.sightings += 1
+        place.noticed |= loss.used
         if loss.missed:
             place.starved += 1
             place.step = loss.missed
@@ -213,7 +216,8 @@ class IdleLosses(Observer):
         kind = "overwritten" if place.overwritten and not loss.used else ""
         if not kind and loss.parts and any(part.ran for part in loss.parts) and _is_before(loss.stack, loss.passed_by):
             kind = "sum"
-        if not kind and not loss.used:
+        # printed now and then, it is a metric
+        if not kind and not loss.used and not place.noticed:
             kind = "unread"
         if not kind and loss.reduced and _is_before(loss.stack, loss.passed_by):
             kind = "idle"
@@ -230,11 +234,13 @@ class IdleLosses(Observer):
     def _note_step(self, optimizer: Optimizer, stack: Stack) -> None:
         """Which loss this step waited for in vain: the last one that depends on what the optimizer holds."""
         used, key = self.session.book.stepped, self.session.ids.of(optimizer)
-        if used.old or used.new or used.unknown:
-            self._fed.add(key)
         if key in self._fed:
             return
+        # with a new optimizer a stage may begin that has its own losses
         self._looking_until = self.session.steps + _SIGHTINGS
+        if used.old or used.new or used.unknown:
+            self._fed.add(key)
+            return
         loss = self._missed_by(optimizer)
         if loss is not None:
             loss.missed = stack
@@ -270,7 +276,7 @@ class IdleLosses(Observer):
         used = {place.loss.stack[0] for place in self._places.values() if place.used}
         for place in self._places.values():
             loss = place.loss
-            waits = place.used or (place.kind == "unread" and loss.stack[0] in used)
+            waits = place.used or (place.kind == "unread" and (place.noticed or loss.stack[0] in used))
             # what was used once may wait for its phase; to assign it over is no phase
             judged = place.kind == "overwritten" or (place.kind and not waits)
             if place.starved >= _SIGHTINGS and not place.used:

@@ -279,7 +279,11 @@ def _cancels(node: Any, call: TorchCall) -> bool:
     opposite signs."""
     at_rest = _AT_REST.get(type(node).__name__)
     operands = call.inputs if at_rest is not None else []
-    if at_rest is None or len(operands) != 2 or not all(one.requires_grad and one.shape == call.out.shape for one in operands):
+    if (
+        at_rest is None
+        or len(operands) != 2
+        or not all(one.requires_grad and one.shape == call.out.shape for one in operands)
+    ):
         return False
     return bool(local_part(call.out).detach().eq(at_rest).all())
 

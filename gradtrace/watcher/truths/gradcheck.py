@@ -44,7 +44,8 @@ class BackwardChecks(Observer):
     @contextmanager
     def watched(self) -> Iterator[None]:
         found = vars(Function)["apply"]
-        replacing = classmethod(self._applying(found.__func__))
+        # since torch 2.14 it is a method in C, which is bound to the class in the same way
+        replacing = classmethod(self._applying(lambda kind, *args, **kwargs: found.__get__(None, kind)(*args, **kwargs)))
         Function.apply = replacing  # type: ignore[method-assign, assignment]
         try:
             yield

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gradtrace.host.boards import DirectoryBoard
 from gradtrace.host.ranks import Colleagues
 from gradtrace.model.finding import Ended, Finding, Level
 from gradtrace.model.ranks import Account, LastSeen
@@ -279,6 +280,24 @@ def test_a_rank_that_hangs_is_waited_for_no_longer_than_it_gives_news(
     assert gathered is not None
     assert gathered.missing == {1: None}
     assert next(now) < 100
+
+
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_rank_that_comes_late_does_not_stay(removed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report is written, or another rank has claimed it and gives no sign of life."""
+    now = iter(range(10_000))
+    monkeypatch.setattr("gradtrace.host.ranks.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("gradtrace.host.ranks.time.sleep", lambda seconds: None)
+    meeting = tmp_path / "meeting"
+    late = Colleagues.of_starter(1, 2, str(meeting))
+    late.collected_elsewhere = False
+    if removed:
+        DirectoryBoard(meeting).remove()
+    else:
+        for number in range(10):
+            assert DirectoryBoard(meeting).claim(f"writer-{number}")
+    assert late.settle(b"mine", orderly=False, hurried=False) is None
+    assert next(now) < 1_000
 
 
 # --- distributed tensors ---------------------------------------------------------------------------------------------

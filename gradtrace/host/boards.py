@@ -78,6 +78,11 @@ class DirectoryBoard:
             raise BoardLostError(str(error)) from error
         return True
 
+    @property
+    def is_removed(self) -> bool:
+        """Whether it was there, and has been taken away."""
+        return self._usable and not self.path.is_dir()
+
     def remove(self) -> None:
         """Takes the directory away, with all that is in it."""
         with suppress(OSError):

@@ -233,7 +233,10 @@ class Colleagues:
     def _must_write(self, orderly: bool) -> bool:
         """Stays for a while: whether the one that should write the report is gone, and this rank is to."""
         end = time.monotonic() + _STAYS
+        last = end + _WRITERS * _STAYS
         while self._get("reported") is None:
+            if time.monotonic() > last or (self._local is not None and self._local.is_removed):
+                return False  # the one that takes the directory away has written its report
             writer = self._present_writer()
             gone = is_alive(writer) is False
             late = time.monotonic() > end

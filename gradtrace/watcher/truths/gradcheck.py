@@ -44,8 +44,12 @@ class BackwardChecks(Observer):
     @contextmanager
     def watched(self) -> Iterator[None]:
         found = vars(Function)["apply"]
-        # since torch 2.14 it is a method in C, which is bound to the class in the same way
-        replacing = classmethod(self._applying(lambda kind, *args, **kwargs: found.__get__(None, kind)(*args, **kwargs)))
+
+        def apply(kind: Any, *args: Any, **kwargs: Any) -> Any:
+            # bound by hand: since torch 2.14 it is a method in C, without a __func__
+            return found.__get__(None, kind)(*args, **kwargs)
+
+        replacing = classmethod(self._applying(apply))
         Function.apply = replacing  # type: ignore[method-assign, assignment]
         try:
             yield

@@ -812,6 +812,20 @@ STAGED = {
         "return self.body(x)", "h = self.body(x)\n        return h.detach() if self.calls % 4 == 3 else h"
     )
     + TRAIN,
+    "a second head that takes over": PARTS
+    + """
+net, second = Net(), nn.Linear(4, 1)
+opt = torch.optim.Adam([*net.parameters(), *second.parameters()], 1e-2)
+for step in range(24):
+    x = torch.randn(8, 4)
+    h = net.features(x)
+    loss = (net.head(h) - x[:, :1]).square().mean()
+    if step >= 12:
+        loss = (net.head(h).detach() + second(h.detach()) - x[:, :1]).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+""",
     "a second stage with an optimizer of its own": PARTS
     + TRAIN
     + """

@@ -99,7 +99,9 @@ class LostGradients(Observer):
             place.counts = _counts(call.leaves)
             place.calls += 1
         elif not place.missing:
-            if place.calls < _CALLS:
+            # where other parameters take their place, another stage of training begins
+            begin = any(self.session.is_owned(key) for key in reached - place.leaves)
+            if place.calls < _CALLS or begin:
                 self._places[call.stack] = _ReachOfPlace(reached, _counts(call.leaves))
                 return
             place.missing, place.since, place.looks = missing, call.number, 0

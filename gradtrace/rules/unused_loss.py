@@ -55,6 +55,9 @@ class UnusedLossRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, UnusedLoss):
             return []
+        forgotten = event.kind == "unread" and _is_forgotten(event)
+        if event.kind == "unread" and event.read and not forgotten:
+            return []
         stack = _near(event.stack, event.where) if event.kind == "starved" else event.stack
         name = _assigned(stack) or "this loss"
         root = questions.root_of(event.backward[0]) if event.backward else ""
@@ -69,7 +72,7 @@ class UnusedLossRule(Rule):
                 (event.stack, "the loss is computed here"),
                 (stack[1:], "called from here"),
             ),
-            Level.WARNING if event.kind == "unread" and _is_forgotten(event) else _LEVELS.get(event.kind),
+            Level.WARNING if forgotten else _LEVELS.get(event.kind),
         )
 
     def _overwritten(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:

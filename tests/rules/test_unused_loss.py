@@ -100,6 +100,19 @@ GOOD = {
                 opt.step()
             print({key: loss.item() for key, loss in losses.items()})
     """,
+    "one of several losses, printed now and then": """
+        body, a, b = mlp(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+        opt = torch.optim.SGD([*body.parameters(), *a.parameters()], 0.1)
+        for step in range(24):
+            x = torch.randn(8, 4)
+            h = body(x)
+            losses = dict(first=F.mse_loss(a(h), x[:, :1]), second=F.l1_loss(b(h), x[:, 1:2]))
+            opt.zero_grad()
+            losses["first"].backward()
+            opt.step()
+            if step % 10 == 9:
+                print(losses["second"].item())
+    """,
     "losses of a model, each for its stage": """
         body, a, b = mlp(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
         def losses_of(x):

@@ -87,6 +87,8 @@ class _LossPlace:
     sightings: int = 0
     #: one was backpropagated: the place is not judged
     used: bool = False
+    #: the operation that gives it
+    node: str = ""
     #: one went into an operation, or was read
     noticed: bool = False
     kind: str = ""
@@ -107,6 +109,8 @@ class IdleLosses(Observer):
         #: so many steps: in between one found no gradient, which is to be explained
         self._looking_until = 0
         self._waiting: list[_Loss] = []
+        #: operations whose results were read in between, as by a printout after every 100 steps
+        self._read_unseen: set[str] = set()
         self._places: dict[Stack, _LossPlace] = {}
         #: optimizers of which a step found a gradient
         self._fed: set[TensorId] = set()
@@ -130,10 +134,17 @@ class IdleLosses(Observer):
                 loss.used = True
 
     def _reads(self, call: TorchCall) -> None:
+        if not self._looking and call.args:
+            self._note_unseen(call.args[0])
         loss = _loss_of(call.args[0]) if self._waiting and call.args else None
         if loss is not None:
             loss.read = loss.used = True
             loss.left = self.session.frames.stack(call.frame)
+
+    def _note_unseen(self, tensor: Any) -> None:
+        """A number is read in an iteration whose losses are not noted: it may be any that the same operation gives."""
+        if isinstance(tensor, Tensor) and not tensor.dim() and tensor.requires_grad:
+            self._read_unseen.add(type(grad_fn(tensor)).__name__)
 
     def _made(self, call: TorchCall) -> None:
         """Notes each single number that may be a loss, and of which others it is made."""
@@ -164,7 +175,7 @@ class IdleLosses(Observer):
         self._waiting.append(loss)
         place = self._places.get(stack)
         if place is None and len(self._places) < _PLACES:
-            place = self._places[stack] = _LossPlace(loss)
+            place = self._places[stack] = _LossPlace(loss, node=type(node).__name__)
         if place is not None and not place.leaves and self.session.has_optimizer and place.walks < _SIGHTINGS:
             place.walks += 1
             place.leaves = {self.session.ids.of(leaf) for leaf in walk.leaves_of([out]) if self.session.owned(leaf)}
@@ -291,7 +302,8 @@ class IdleLosses(Observer):
             return  # the cut is what to report
         missing = next((part.stack for part in loss.parts if not part.is_covered()), ())
         where = place.overwritten if place.kind == "overwritten" else missing
-        self.session.emit(UnusedLoss(place.kind, loss.stack, loss.passed_by, where, idle, loss.read, place.sightings))
+        read = loss.read or (place.kind == "unread" and place.node in self._read_unseen)
+        self.session.emit(UnusedLoss(place.kind, loss.stack, loss.passed_by, where, idle, read, place.sightings))
 
 
 def _loss_of(tensor: Any) -> _Loss | None:

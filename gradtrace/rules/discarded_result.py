@@ -23,7 +23,8 @@ Good
         loss_fn(state, y).backward()
         optimizer.step()
 
-The finding is at the statement. A call of detach() is reported where it ran on a tensor that requires grad.
+The finding is at the statement. A call of detach() is reported where it ran on a tensor that requires grad, but not at the
+top of a file where nothing reads that tensor afterwards: such a line only shows a value.
 """
 
 from __future__ import annotations

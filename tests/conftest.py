@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import messages
 import pytest
 
 from gradtrace import cli
@@ -24,6 +25,29 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM
 # a shell that starts the tests in the background has them, and what they start, ignore Ctrl-C: its tests would wait for ever
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--regold", action="store_true", help="Write the golden texts again, to be read by a person.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[messages.RECORDED] = messages.Recorded()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of xdist hands over what it recorded."""
+    entries = getattr(node, "workeroutput", {}).get("messages", [])
+    node.config.stash[messages.RECORDED].entries += [messages.Entry(*entry) for entry in entries]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    entries = session.config.stash[messages.RECORDED].entries
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["messages"] = [(entry.rule, entry.test, entry.body) for entry in entries]
+    elif session.config.getoption("regold"):
+        messages.write(entries)
 
 
 @dataclass

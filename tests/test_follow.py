@@ -38,11 +38,10 @@ def story(gradtrace, monkeypatch) -> Callable[..., str]:
 
 
 @pytest.mark.parametrize("name", TAUGHT)
-def test_a_teaching_script_reads_like_this(story: Callable[..., str], name: str) -> None:
-    """GRADTRACE_GOLDEN=1 writes the stories anew, to be read by a person."""
+def test_a_teaching_script_reads_like_this(story: Callable[..., str], name: str, pytestconfig: pytest.Config) -> None:
     told = story(str(ROOT / "scripts" / "examples" / f"{name}.py"))
     path = GOLDEN / f"{name}.txt"
-    if os.environ.get("GRADTRACE_GOLDEN"):
+    if pytestconfig.getoption("regold"):
         path.write_text(told, encoding="utf-8")
     assert told == path.read_text(encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 The other: `check(text)` runs it under the real watch and the real rules.
 
+What both find is recorded for the golden texts of the messages (tests/messages.py), under the test that checks the script.
 The text marks each line that must be found with the rule that must find it: `loss.backward()  # <- stale-grad`.
 Each script begins as if it had said `import torch`, `from torch import nn` and so on.
 """
@@ -18,6 +19,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
+import messages
 import pytest
 
 from tests import jobs as jobs_preamble
@@ -31,6 +33,8 @@ from torch import nn
 torch.manual_seed(0)
 random.seed(0)
 """
+#: scripts and what was found in each
+Said = list[tuple[str, list[dict[str, Any]]]]
 DRIVER = Path(__file__).parent.parent / "fixtures" / "batch.py"
 MARK = re.compile(r"# <- ([a-z-]+)")
 
@@ -142,12 +146,46 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
 
 
 @pytest.fixture
-def check(checker: Checker) -> Callable[[str], Checked]:
-    return checker.check
+def check(checker: Checker, said: dict[str, Said]) -> Callable[..., Checked]:
+    def check(script: str, gradcheck: bool = False) -> Checked:
+        checked = checker.check(script, gradcheck)
+        said.setdefault("", []).append((checked.script, checked.findings))
+        return checked
+
+    return check
 
 
-@pytest.fixture(scope="session")
-def check_all(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, str]], dict[str, Any]]:
+@pytest.fixture(scope="module")
+def said_by_name() -> dict[str, Said]:
+    """The scripts that `check_all` checks for this module, with their findings."""
+    return {}
+
+
+@pytest.fixture
+def said(said_by_name: dict[str, Said]) -> Iterator[dict[str, Said]]:
+    """The same, for one test, and what `check` checks for it without a name."""
+    yield said_by_name
+    said_by_name.pop("", None)
+
+
+@pytest.fixture(autouse=True)
+def golden(request: pytest.FixtureRequest, said: dict[str, Said]) -> Iterator[None]:
+    """Compares the messages that a test gets with the golden texts."""
+    yield
+    case = getattr(request.node, "callspec", None)
+    test = request.node.nodeid.rpartition("rules/")[2]
+    recorded = request.config.stash[messages.RECORDED]
+    made: list[messages.Entry] = []
+    for script, findings in (*said.get("", ()), *(said.get(case.id, ()) if case else ())):
+        made += recorded.add(test, script, findings)
+    complaint = "" if request.config.getoption("regold") else messages.complaint(test, made)
+    assert not complaint, complaint
+
+
+@pytest.fixture(scope="module")
+def check_all(
+    tmp_path_factory: pytest.TempPathFactory, said_by_name: dict[str, Said]
+) -> Callable[[dict[str, str]], dict[str, Any]]:
     """The reports of scripts, by their names."""
 
     def check(scripts: dict[str, str]) -> dict[str, Any]:
@@ -156,6 +194,9 @@ def check_all(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, s
             (directory / f"{name}.py").write_text(dedent(text), encoding="utf-8")
         done = subprocess.run([sys.executable, str(DRIVER), str(directory)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        return {name: json.loads((directory / f"{name}.json").read_text(encoding="utf-8")) for name in scripts}
+        reports = {name: json.loads((directory / f"{name}.json").read_text(encoding="utf-8")) for name in scripts}
+        for name, report in reports.items():
+            said_by_name[name] = [(dedent(scripts[name]), report["findings"])]
+        return reports
 
     return check

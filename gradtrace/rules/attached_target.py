@@ -44,7 +44,7 @@ class AttachedTargetRule(Rule):
         if not isinstance(event, AttachedTarget) or not event.stack:
             return []
         names = questions.assigned(event.stack[0])
-        name = f"`{names[0]}`" if len(names) == 1 else "the target of this line"
+        name = f"`{names[0]}`" if len(names) == 1 else "this target"
         detach = f", or use `{names[0]}.detach()`" if len(names) == 1 else ""
         return self.finding(
             event.stack,

@@ -36,15 +36,20 @@ class BroadcastLoss(Rule):
         one, other, result = list(event.one), list(event.other), list(event.result)
         return self.finding(
             event.stack,
-            f"{event.op} of shapes {one} and {other} broadcasts to {result}: every sample is compared with every other",
+            f"{event.op} of shapes {one} and {other} broadcasts to {result}: every sample is "
+            f"{_COMBINED.get(event.op, 'compared with')} every other",
             f"give both the same shape: {_fix(event)}",
             ((event.stack[1:], "called from here"),),
         )
+
+
+#: what an operation does with its two sides, where it does not compare them
+_COMBINED = {"mul": "multiplied by", "div": "divided by", "add": "added to"}
 
 
 def _fix(event: Broadcast) -> str:
     longer, shorter = sorted((event.one, event.other), key=len, reverse=True)
     dim = next((i for i, size in enumerate(longer) if size == 1 and longer[:i] + longer[i + 1 :] == shorter), None)
     if dim is None:
-        return f".view({', '.join(map(str, longer))}) on the other tensor"
+        return f"reshape the tensor of shape {list(shorter)} with .view({', '.join(map(str, longer))})"
     return f"squeeze({dim}) the tensor of shape {list(longer)}, or unsqueeze({dim}) the tensor of shape {list(shorter)}"

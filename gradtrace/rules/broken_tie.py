@@ -68,7 +68,7 @@ class BrokenTieRule(Rule):
         return self.finding(
             event.parted or event.tied,
             f"{names_of(event.names, len(event.names))} were one parameter and are now two: the optimizer moves them apart",
-            "copy the values into the shared parameter (weight.copy_ under no_grad), or tie the two again afterwards",
+            "copy the values into the shared parameter (copy_() under torch.no_grad()), or tie the two again after this line",
             ((event.tied, "they were tied here"), (event.parted[1:], "called from here")),
             Level.NOTE if event.on_purpose else None,
         )

@@ -183,7 +183,7 @@ class ClearedGrad(Rule):
             "clear the gradients before the backward call, or after the step",
             (
                 (one.stack, "the gradients are computed here"),
-                (step.stack, "this step finds no gradients"),
+                (step.stack, "this step finds no gradient"),
                 (_caller(one), "called from here"),
             ),
         )
@@ -199,7 +199,7 @@ class ClearedGrad(Rule):
             f"{leaves_of(one)}",
             f"move {what} below {backward}",
             (
-                (step.stack, "the step"),
+                (step.stack, "this step finds no gradient"),
                 (one.stack, "the gradients are computed here"),
                 (one.cleared, "they are cleared here, before a step uses them"),
             ),
@@ -212,7 +212,7 @@ class ClearedGrad(Rule):
         return self.finding(
             one.cleared,
             f"the gradients of {_loss(one)} are cleared between the backward calls that belong to one `{step_call(step)}`: "
-            f"of {len(step.given) + len(step.lost)} calls only {len(step.given)} count",
+            f"of {len(step.given) + len(step.lost)} calls only {len(step.given)} {'counts' if len(step.given) == 1 else 'count'}",
             "clear the gradients once per step: before the first of these backward calls, or after the step",
             ((one.stack, "each of these calls should count"), (step.stack, "this step uses only the last of them")),
         )
@@ -241,7 +241,7 @@ class ClearedGrad(Rule):
             "clear the gradients only after a step"
             if short
             else "make a step with these gradients, or skip these batches",
-            ((one.stack, "these calls are lost"), (step.stack, "the next step")),
+            ((one.stack, "these calls are lost"), (step.stack, "the next step comes here")),
             Level.ERROR if short else Level.NOTE,
         )
 
@@ -253,7 +253,10 @@ class ClearedGrad(Rule):
             one.cleared,
             f"the gradients of {_loss(one)} are cleared every time before a step uses them, so they have no effect",
             "clear the gradients before this backward call, not after it, if the step should use them",
-            ((one.stack, "computed here"), (step.stack, "this step uses only gradients added afterwards")),
+            (
+                (one.stack, "the gradients are computed here"),
+                (step.stack, "this step uses only gradients added afterwards"),
+            ),
             Level.WARNING,
         )
 

@@ -39,6 +39,13 @@ _INSTEAD = {
         ("max()", "min()", "topk()", "sort()"), "use the values that {op} returns: its indices have no gradient"
     ),
 }
+#: methods whose result has no graph, where the tensor itself does
+_METHODS = {
+    "detach": "remove `.detach()`: a detached tensor has no graph",
+    "item": "use the tensor itself, without `.item()`: a Python number has no graph",
+    "tolist": "use the tensor itself, without `.tolist()`: Python numbers have no graph",
+    "numpy": "use the tensor itself, without `.numpy()`: a NumPy array has no graph",
+}
 
 
 def operation(cut: Cut) -> str:
@@ -60,7 +67,16 @@ def fix(cut: Cut) -> str:
             f"with `{dist}.log_prob(...)`"
         )
     instead = _INSTEAD.get(cut.op) if cut.why == "not differentiable" else None
-    return (instead or _FIXES.get(cut.why, _FIXES["detached"])).format(op=cut.op)
+    instead = instead or _without(cut) or _FIXES.get(cut.why, _FIXES["detached"])
+    return instead.format(op=cut.op)
+
+
+def _without(cut: Cut) -> str:
+    """That the method which cuts the path is to go: `.item()` of `loss.item()`; empty for another cut."""
+    call = syntax.call_at(cut.stack[0]) if cut.stack and cut.why == "detached" else None
+    if call is None or not isinstance(call.func, ast.Attribute) or f"{call.func.attr}()" != cut.op:
+        return ""
+    return _METHODS.get(call.func.attr, "")
 
 
 def sampled(cut: Cut) -> str:

@@ -54,20 +54,22 @@ class DeadLossTerm(Rule):
         op = operation(event.cut)
         names = names_of(event.names, event.count)
         optimizer = " and ".join(dict.fromkeys(event.optimizers))
-        cut = f"{op} cuts its path to {names}"
+        off = event.cut.why == "no_grad" and not sampled(event.cut)
+        ran_off = f"{'it' if term == op else op} is computed with gradients off"
+        cut = ran_off if off else f"{op} cuts its path to {names}"
         if event.alive:
-            what = f"{term}, a term of {loss}, does not train {names}, which {optimizer} steps: {op} cuts the path"
+            what = f"{term}, a term of {loss}, does not train {names}: {ran_off if off else f'{op} cuts the path'}"
         elif event.kind == "term":
             what = f"{term}, a term of {loss}, trains no parameter of {optimizer}: {cut}"
         else:
-            because = "" if term == op else f": {cut}"
+            because = "" if term == op and not off else f": {cut}"
             what = f"{term}, a term of {loss}, is a constant and trains nothing{because}"
         return self.finding(
             event.cut.stack,
             what,
             _fix(event, term),
             (
-                (event.stack, "the term is computed here" if event.kind == "term" else "it is added here"),
+                (event.stack, "the term is computed here" if event.kind == "term" else "the term is added here"),
                 (event.backward, f"{loss} is backpropagated here"),
                 (event.cut.stack[1:], "called from here"),
             ),
@@ -90,5 +92,5 @@ def _fix(event: DeadTerm, term: str) -> str:
     if event.cut.why == "no_grad":
         return f"compute {term} with gradients on; if it is only printed, leave it out of the loss"
     if event.kind == "term":
-        return "use the tensor itself, without detach()"
+        return fix(event.cut)
     return "add the tensor itself, which has a graph; if it is only printed, leave it out of the loss"

@@ -44,7 +44,7 @@ class DoubleSoftmaxRule(Rule):
             fix,
             (
                 (event.made, f"{event.first} is applied here"),
-                (event.stack, f"its output is passed to {_taker(event)} here"),
+                (event.stack, f"the output of {event.first} is passed to {_taker(event)} here"),
                 (event.made[1:], "called from here"),
             ),
             # applied twice it is what it is applied once

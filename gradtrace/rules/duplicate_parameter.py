@@ -32,7 +32,7 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import HeldTwice
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.places import names_of, them, these
 
 #: steps of two optimizers on the same gradients
 _ENOUGH = 3
@@ -52,7 +52,7 @@ class DuplicateParameter(Rule):
         if isinstance(event, HeldTwice):
             return self.finding(
                 event.made,
-                f"`{event.optimizer}` holds {names_of(event.names, event.count)} twice, so each step updates them twice",
+                f"`{event.optimizer}` holds {names_of(event.names, event.count)} twice, so each step updates {them(event.count)} twice",
                 "list each parameter once: model.parameters() yields those of all submodules, and shared ones once",
             )
         if isinstance(event, Step) and event.optimizer:
@@ -79,7 +79,7 @@ class DuplicateParameter(Rule):
         return self.finding(
             step.stack,
             f"`{step.optimizer}` steps on the gradient of {names_of(use.leaves, use.count)} that `{first}` has already used: "
-            "both hold these parameters, so one backward call updates them twice",
+            f"both hold {these(use.leaves, use.count)}, so one backward call updates {them(use.count)} twice",
             "pass each parameter to only one of the two optimizers, or clear its gradient between the two steps",
             (
                 (use.used_stack, "the first of the two steps"),

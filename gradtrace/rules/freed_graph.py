@@ -84,9 +84,9 @@ class FreedGraph(Rule):
             f"{place.what}, {outcome}",
             place.fix,
             (
-                (place.carrier, "carried over to the next iteration here"),
+                (place.carrier, "the tensor is carried over to the next iteration here"),
                 (found.entry, "the new computation uses the freed graph here"),
-                (found.used, f"{_earlier(found)} was computed from it here"),
+                (found.used, f"{_earlier(found)} was computed from the freed graph here"),
                 (found.built, f"the part that is needed again was computed here ({found.op})"),
                 (found.call_stack, "this call freed the graph"),
                 (event.stack, "this call needs the graph again"),
@@ -181,26 +181,28 @@ def _this_strays(found: Reentry) -> bool:
 def _stray(stack: Stack, found: Reentry, what: str) -> _Diagnosis:
     line = within(stack, shared_depth(stack, found.built))
     name = next(iter(_names(line, found)), "")
-    part = f"the graph of `{name}`" if name else "a graph"
-    cut = f"detach it here: `{name}.detach()`" if name else "detach() it here"
+    part = f"the graph of `{name}`" if name else "a part of the graph"
+    cut = f"use `{name}.detach()` in this line" if name else "detach() the tensor that this line uses"
     return _Diagnosis(
         line,
         what.format(part=f"{part}, which it should not train"),
-        f"{cut}, or compute it under torch.no_grad()",
+        f"{cut}, or compute {f'`{name}`' if name else 'it'} under torch.no_grad()",
     )
 
 
 def _built_once(event: Backward, found: Reentry) -> _Diagnosis:
     collected = _collected(found)
     line = collected or maker(found.built, found.rerun)
-    if line and syntax.opens_loop(line[0]):  # `for part in output.chunk(4)`
+    # `for part in output.chunk(4)`, `[grad(part, w) for part in output]`
+    if line and (syntax.opens_loop(line[0]) or line[0].place == event.stack[0].place):
         return _keep(event, found)
     made = " and ".join(f"`{name}`" for name in questions.assigned(line[0])) if line else ""
     what = "the collected tensors" if collected else made or "this part of the graph"
     return _Diagnosis(
         line,
         f"{what} {'are' if collected or ' and ' in what else 'is'} computed once, and the first backward call frees the graph",
-        "compute it inside the loop or closure, before each backward call; or, if it should not be trained, detach() it",
+        f"compute {made or 'this part'} again before each backward call, inside the loop or closure; or, where no gradient "
+        f"should flow through {'it' if ' and ' not in made else 'them'}, detach() {'it' if ' and ' not in made else 'them'}",
     )
 
 
@@ -221,14 +223,14 @@ def _keep(event: Backward, found: Reentry) -> _Diagnosis:
 
 def _keeping(event: Backward, found: Reentry, again: bool) -> str:
     if _is_first_of_two(event, found):
-        return "pass create_graph=True here if the loss should train through this gradient, otherwise retain_graph=True"
+        return "pass create_graph=True to this call if the loss should train through this gradient, otherwise retain_graph=True"
     if event.request == "grad" and again and not found.entry:
-        return "compute all gradients in one call: torch.autograd.grad accepts several inputs; or pass retain_graph=True here"
+        return "compute all gradients in one call: torch.autograd.grad accepts several inputs; or pass retain_graph=True to this call"
     if event.request == "grad" or again:
-        return "pass retain_graph=True here, or, if these are losses, add them up and call backward once"
+        return "pass retain_graph=True to this call, or, if these are losses, add them up and call backward once"
     simple = found.call_root.isidentifier() and event.root.isidentifier() and found.call_root != event.root
     both = f", `({found.call_root} + {event.root}).backward()`" if simple else ""
-    return f"call backward once{both}; or pass retain_graph=True here, to the *first* call"
+    return f"call backward once{both}; or pass retain_graph=True to this first call"
 
 
 def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Diagnosis:
@@ -239,7 +241,7 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Diagn
     parts = (carrying.detached_in_part(site, kept) for site in (*stack, *event.stack))
     if parted := next(filter(None, parts), None):
         name, site = parted
-        fix = f"detach all of it: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
+        fix = f"detach each part: `{name} = tuple(part.detach() for part in {name})`; or, {_TOGETHER}"
         what = f"`{name}` still belongs to {graph}: only a part of it is detached"
         return _Diagnosis((site,), what, fix, carrier=stack)
     if not names:
@@ -252,7 +254,7 @@ def _carried(event: Backward, found: Reentry, carried: Carried | None) -> _Diagn
             stack, f"{listed} still contains the losses of earlier iterations, whose graphs were freed", fix
         )
     if carrying.grows(stack[0], names[0]):
-        fix = f"empty {listed} after each backward call, or put only detach()ed tensors into it"
+        fix = f"empty {listed} after each backward call, or put only detached tensors into {listed}: `.detach()`"
         return _Diagnosis(stack, f"{listed} still holds tensors of {graph}", fix)
     belong = "belongs" if len(names) == 1 else "belong"
     nodes = {one.node for one in event.reentries if (one.built, one.entry) == (found.built, found.entry)}
@@ -268,12 +270,12 @@ def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
     """What to type so that these are carried over without their graph. `several` tensors may go by one name."""
     stored = carrying.plain_value(stack[0])
     if stored:
-        return f"store it without its graph: `{names[0]} = {stored}.detach()`"
+        return f"store the value without its graph: `{names[0]} = {stored}.detach()`"
     detached = ", ".join(f"{name}.detach()" for name in names)
-    them, they = ("it", "it is") if len(names) == 1 else ("them", "they are")
+    them = " and ".join(f"`{name}`" for name in names)
     if several and len(names) == 1:
         detached = f"tuple(part.detach() for part in {names[0]})"
-    return f"detach {them} before {they} used again: `{', '.join(names)} = {detached}`"
+    return f"detach {them} before the next use: `{', '.join(names)} = {detached}`"
 
 
 def _names(line: Stack, found: Reentry) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ from gradtrace.model.events import Event, FrozenMoved
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.truths import FrozenStatistics
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.places import names_of, them
 
 
 class FrozenMoves(Rule):
@@ -47,12 +47,13 @@ class FrozenMoves(Rule):
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, FrozenMoved):
+            them_, are, their = them(event.count), *(("is", "its") if event.count == 1 else ("are", "their"))
             return self.finding(
                 event.stack,
-                f"{names_of(event.names, event.count)} are frozen, but `{event.optimizer}` still updates them: their .grad "
-                "is not None, even if it is zero, so the optimizer applies momentum and weight decay to them",
-                "also set their .grad to None (zero_grad(set_to_none=True) does), or create a new optimizer without them",
-                ((event.step, "this step updates them"), (event.stack[1:], "called from here")),
+                f"{names_of(event.names, event.count)} {are} frozen, but `{event.optimizer}` still updates {them_}: {their} "
+                f".grad is not None, even if it is zero, so the optimizer applies momentum and weight decay to {them_}",
+                f"also set {their} .grad to None (zero_grad(set_to_none=True) does), or create a new optimizer without {them_}",
+                ((event.step, f"this step updates {them_}"), (event.stack[1:], "called from here")),
             )
         if isinstance(event, FrozenStatistics):
             return self.finding(

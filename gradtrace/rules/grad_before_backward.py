@@ -61,7 +61,7 @@ class GradBeforeBackward(Rule):
             fix,
             (
                 (event.cleared, "the gradients are cleared here"),
-                ((_at(event.stack[0], later),) if later else (), "the backward call that fills it comes later"),
+                ((_at(event.stack[0], later),) if later else (), f"this backward call fills `{name}.grad`, too late"),
                 (event.stack[1:], "called from here"),
             ),
         )
@@ -74,9 +74,9 @@ _MESSAGES = {
     "plain": "`{name}.grad` is None: `{name}` does not require grad, so backward() computes no gradient for it",
 }
 _HELP = {
-    "early": "use it after `backward()`{later}",
-    "cleared": "use it after `backward()`{later}, or clear the gradients later: right before the next `backward()`",
-    "unreached": "use it after the `backward()`{later} of a loss that depends on `{name}`, or skip it where .grad is None",
+    "early": "read `{name}.grad` after `backward()`{later}",
+    "cleared": "read `{name}.grad` after `backward()`{later}, or clear the gradients later: right before the next `backward()`",
+    "unreached": "read `{name}.grad` after the `backward()`{later} of a loss that depends on `{name}`, or skip it where .grad is None",
     "plain": "call `{name}.requires_grad_()` before the loss is computed from it",
 }
 

@@ -53,7 +53,7 @@ class GradShape(Rule):
             place or event.made or event.stack,
             f"the hook{'' if event.op.startswith('<') else f' `{event.op}`'} returns a gradient of another shape than the one it received",
             "return a gradient of the same shape (expand_as, unsqueeze), or None to leave the gradient unchanged",
-            ((event.made, "the hook is registered here"), (event.stack, "this call runs it")),
+            ((event.made, "the hook is registered here"), (event.stack, "this call runs the hook")),
         )
 
     def _argument(self, event: Misfit) -> list[Finding]:
@@ -75,13 +75,14 @@ class GradShape(Rule):
         place, name = _returning(event)
         function = event.op.removesuffix("Backward") if event.backward else event.op
         if event.kind == "count":
-            message = f"backward of `{function}` returns {event.given} gradients for {event.wanted} inputs of forward"
+            given, wanted = (
+                f"{n} {what}{'s' * (n != '1')}" for n, what in ((event.given, "gradient"), (event.wanted, "input"))
+            )
+            message = f"backward of `{function}` returns {given} for {wanted} of forward"
             fix = "return one gradient for each input of forward, in order, and None for those without a gradient"
         else:
-            what = f"`{name}`" if name else f"gradient number {event.index}"
-            message = (
-                f"backward of `{function}` returns {what} of shape {event.given} for an input of shape {event.wanted}"
-            )
+            what = f"`{name}`" if name else "a gradient"
+            message = f"backward of `{function}` returns {what} of shape {event.given} for input {event.index} of shape {event.wanted}"
             transposed = sorted(event.given) == sorted(event.wanted) and event.given != event.wanted
             how = "transpose it" if transposed else "sum over the dimensions that forward broadcast"
             fix = f"return a gradient of shape {event.wanted}, in the order of forward's inputs: {how}"

@@ -51,7 +51,7 @@ class GraphGrowth(Rule):
         saved = f" with {size(event.bytes)} of saved tensors" if event.bytes else ""
         held = f"{event.nodes:,} nodes{saved}"
         grows = (
-            f", {event.per_step:,} more nodes with each step" if event.per_step else " and grows with every iteration"
+            f", {event.per_step:,} more nodes with each step" if event.per_step else ", and more with every iteration"
         )
         kept = _kept(event)
         return self.finding(

@@ -51,7 +51,7 @@ class HiddenWrite(Rule):
             "write before the forward pass or after the backward call, under torch.no_grad() instead of through .data, "
             "so that torch notices; or pass the operation a copy (`.clone()`)",
             (
-                (event.built, "this operation saved it"),
+                (event.built, "this operation saved the tensor"),
                 (event.stack, f"{request(event)} needs the original values"),
                 (event.written[1:], "called from here"),
             ),

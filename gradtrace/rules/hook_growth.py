@@ -44,7 +44,8 @@ class HookGrowth(Rule):
             return []
         return self.finding(
             event.stack or _registering(event),
-            f"{event.kind} is called on `{event.holder}` again and again, and its hooks add up: it now has {event.hooks}",
+            f"`{event.kind}()` is called on `{event.holder}` again and again, and each call adds a hook: `{event.holder}` now has "
+            f"{event.hooks}",
             "register the hook once, before the loop, or call handle.remove() when it is no longer needed",
         )
 

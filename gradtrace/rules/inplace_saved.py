@@ -36,7 +36,7 @@ from gradtrace.source.construction import construction
 _FIXES = {
     "inplace=True": "use inplace=False: backward still needs the original input of this module",
     "max_norm": "max_norm rescales the embedding weight in place: do the lookup before the weight is used otherwise, or use a copy of "
-    "it there (`.clone()`)",
+    "the weight there (`.clone()`)",
     "out=": "remove out= and assign the result instead: backward still needs the tensor that out= overwrites",
     "step": "call backward before this step, or run the forward pass again after it; detach() tensors that are carried over "
     "from before the step",
@@ -64,8 +64,8 @@ class InplaceSaved(Rule):
             f"{writing(cause)} overwrites {what_was_saved(event)}, so {request(event)} fails",
             _fix(event),
             (
-                (event.written, "overwritten here"),
-                (event.built, "this operation saved it"),
+                (event.written, "this line overwrites the tensor"),
+                (event.built, "this operation saved the tensor"),
                 (event.stack, f"{request(event)} needs the original values"),
                 (event.written[1:], "called from here"),
                 (event.built[1:], "called from here"),
@@ -82,8 +82,8 @@ class InplaceSaved(Rule):
             f"which overwrites {what_was_saved(event)}, so {request(event)} fails",
             f"detach before the next iteration: `{names} = {', '.join(f'{name}.detach()' for name in carried.names)}`",
             (
-                (event.written, "overwritten here"),
-                (event.built, "this operation saved it"),
+                (event.written, "this line overwrites the tensor"),
+                (event.built, "this operation saved the tensor"),
                 (event.entry, "the new computation uses the old graph here"),
                 (event.stack, f"{request(event)} needs the original values"),
                 (carried.stack[1:], "called from here"),
@@ -103,8 +103,10 @@ def _fix(event: Overwritten) -> str:
     if event.how in _FIXES:
         return _FIXES[event.how]
     if event.no_grad:
-        return "update it after the backward call, or pass the operation a copy (`.clone()`)"
-    return _out_of_place(event.written[0]) or "write it out of place, or write to a copy (`.clone()`)"
+        return (
+            "move this update after the backward call, or pass the operation that saved the tensor a copy (`.clone()`)"
+        )
+    return _out_of_place(event.written[0]) or "write out of place, or write to a copy (`.clone()`)"
 
 
 def _out_of_place(site: Site) -> str | None:
@@ -125,4 +127,4 @@ def _out_of_place(site: Site) -> str | None:
             )
         case _:
             return None
-    return f"write it out of place: `{ast.unparse(written)} = {ast.unparse(instead)}`"
+    return f"write out of place: `{ast.unparse(written)} = {ast.unparse(instead)}`"

@@ -128,15 +128,15 @@ class LateClip(Rule):
             clip.stack,
             f"{_what(clip)} runs before the backward call, when there are no gradients to clip, so the step uses them "
             "unclipped",
-            "move it between backward() and step()",
+            f"move {_moved(clip)} between backward() and step()",
         )
 
     def _spent(self, clip: Clipped) -> list[Finding]:
         return self.finding(
             clip.stack,
-            f"{_what(clip)} runs after the step, which used the gradients unclipped, and they are cleared next",
-            "move it between backward() and step()",
-            ((clip.then, "the step that used them"),),
+            f"{_what(clip)} runs after the step has used the gradients unclipped, and before they are cleared",
+            f"move {_moved(clip)} between backward() and step()",
+            ((clip.then, "this step used the gradients"),),
         )
 
     def _cleared(self, clip: Clipped) -> list[Finding]:
@@ -145,7 +145,7 @@ class LateClip(Rule):
             f"{_what(clip)} clips gradients of {names_of(clip.leaves, clip.count)} that are cleared before any step "
             "uses them",
             "pass the parameters of the optimizer that makes the next step, and clip between backward() and step()",
-            ((clip.then, "cleared here"),),
+            ((clip.then, "the gradients are cleared here"),),
             Level.WARNING,
         )
 
@@ -157,6 +157,10 @@ class LateClip(Rule):
             "call scaler.unscale_(optimizer) before clipping",
             ((clip.then, "the scale is removed only later"),),
         )
+
+
+def _moved(clip: Clipped) -> str:
+    return f"`{clip.op}`" if clip.op else "this line"
 
 
 def _what(clip: Clipped) -> str:

@@ -143,7 +143,7 @@ class LeakedGrad(Rule):
         if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):
             return []
         fix = (
-            "use .detach() to keep it from reaching them"
+            f"use .detach() to keep {_loss(one)} from reaching these parameters"
             if one.weighs
             else "call requires_grad_(False) on these parameters during this call"
         )
@@ -172,7 +172,7 @@ class LeakedGrad(Rule):
             one.stack,
             f"{_loss(one)} also accumulates gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
             f"gradients of {_loss(own)}: the generator's output was not detached",
-            f"compute {_loss(one)} from the generator's output.detach()",
+            f"compute {_loss(one)} from the detached output of the generator (`.detach()`)",
             (
                 *_entry(one),
                 (own.stack, "this loss should train these parameters"),
@@ -223,9 +223,9 @@ class LeakedGrad(Rule):
             strays.stack,
             f"{_loss(strays)} also accumulates gradients in {leaves_of(strays)}, which no optimizer holds and nothing "
             f"clears: the sum of {clip.summed} calls so far is part of the norm by which `{clip.op}` scales all gradients",
-            "run that part under torch.no_grad(), or call requires_grad_(False) on it, and clip only the parameters that the "
-            "optimizer holds",
-            (*_entry(strays), (clip.stack, "they are clipped together here")),
+            "compute with these parameters under torch.no_grad(), or call requires_grad_(False) on them, and clip only the "
+            "parameters that the optimizer holds",
+            (*_entry(strays), (clip.stack, "all gradients are clipped together here")),
         )
 
     def _gathered(self, event: Collected) -> list[Finding]:
@@ -234,7 +234,7 @@ class LeakedGrad(Rule):
             one.stack,
             f"{_loss(one)} also accumulates gradients in {leaves_of(one)}, which no optimizer holds: {event.calls} calls "
             "have added to them, and they are never used or cleared",
-            "compute that part under torch.no_grad(), or call requires_grad_(False) on its parameters",
+            "compute with these parameters under torch.no_grad(), or call requires_grad_(False) on them",
             (*_entry(one), (event.step, "this step uses only the other gradients")),
             # a network that stays as it is may be there to compare with, and is only run with more effort than needed
             Level.WARNING if event.written else Level.NOTE,
@@ -252,7 +252,7 @@ def _loss(one: Given, otherwise: str = "this call") -> str:
 
 def _entry(one: Given) -> Iterable[tuple[Stack, str]]:
     if one.entry:
-        yield _called_by_name(one) or within(one.entry, 1), "they are reached through this line"
+        yield _called_by_name(one) or within(one.entry, 1), "these parameters are reached through this line"
 
 
 def _called_by_name(one: Given) -> Stack:

@@ -40,7 +40,7 @@ from gradtrace.rules.places import expression
 
 _HELP = {
     "grad": "pass create_graph=True to this call (it implies retain_graph=True)",
-    "backward": "compute it with torch.autograd.grad(..., create_graph=True) instead of backward() and .grad",
+    "backward": "compute the gradient with torch.autograd.grad(..., create_graph=True) instead of backward() and .grad",
 }
 
 
@@ -81,7 +81,7 @@ class MissingCreateGraph(Rule):
             return []
         return self.finding(
             cut.stack,
-            f"{expression(event.stack, event.root)} is computed only from this gradient, which has no graph: it was computed "
+            f"{expression(event.stack, event.root)} has no graph: it is computed only from this gradient, which was computed "
             "without create_graph",
             _HELP["grad"],
             ((event.stack, "this call finds no graph"), (cut.stack[1:], "called from here")),

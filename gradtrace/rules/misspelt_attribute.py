@@ -53,10 +53,10 @@ class MisspeltAttribute(Rule):
             (Site(*places[0], ""),),
             f"`{event.attribute} = False` has no effect on {names}: "
             + (
-                "they still require grad"
+                f"{'it still requires' if event.count == 1 else 'they still require'} grad"
                 if own
                 else "a module has no such attribute, and its parameters still require grad"
             ),
-            "write requires_grad = False" if own else "call requires_grad_(False) on the module",
+            "write `requires_grad = False`" if own else "call requires_grad_(False) on the module",
             [((Site(*place, ""),), "and here") for place in places[1:3]],
         )

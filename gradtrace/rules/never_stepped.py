@@ -53,9 +53,10 @@ class NeverSteppedRule(Rule):
         if not isinstance(event, NeverStepped) or event.calls < _ENOUGH or not event.backward:
             return []
         name = stepping.given_name(*event.made[0].place) if event.made else ""
-        call = f"{name or event.optimizer}.step()"
+        call = f"{name or 'optimizer'}.step()"
+        what = f"`{call}` never ran" if name else f"no step of `{event.optimizer}` ever ran"
         message = (
-            f"`{call}` never ran: {event.calls} backward calls gave gradients to {names_of(event.names, event.count)}, "
+            f"{what}: {event.calls} backward calls gave gradients to {names_of(event.names, event.count)}, "
             "and no step used them"
         )
         related = [(event.backward, "the gradients are computed here"), (event.made, "the optimizer is created here")]
@@ -63,7 +64,7 @@ class NeverSteppedRule(Rule):
         if uncalled:
             site = event.backward[0]._replace(line=uncalled, column=None)
             return self.finding(
-                (site,), message, "call it: step() with parentheses", related, self._level(event, False)
+                (site,), message, f"write `{call}`, with parentheses", related, self._level(event, False)
             )
         found = _unmet(event, name)
         if found is None:

@@ -96,7 +96,8 @@ class NoGraph(Rule):
         place = _off(event.made) or event.made
         return self.finding(
             place,
-            f"a tensor that was created under torch.inference_mode() can never be part of a graph, but {event.op} needs it for backward",
+            "a tensor that was created under torch.inference_mode() can never be part of a graph, but "
+            f"{event.op} must save it for backward",
             "use torch.no_grad() instead, or clone() the tensor outside of inference mode",
             (
                 (event.made, "the tensor is computed here"),

@@ -62,8 +62,8 @@ class NonLeafGrad(Rule):
         return self.finding(
             event.stack,
             f".grad of {name} is read, but {name} is the result of {event.op}, not a leaf, so backward does not fill its .grad",
-            "call retain_grad() on it before backward(), or compute the gradient with torch.autograd.grad",
-            ((event.made, "it was computed here"),),
+            f"call retain_grad() on {name} before backward(), or compute the gradient with torch.autograd.grad",
+            ((event.made, f"{name} was computed here"),),
         )
 
     def _refused(self, event: NotOptimizable) -> list[Finding]:
@@ -71,8 +71,8 @@ class NonLeafGrad(Rule):
         return self.finding(
             made,
             f"{event.op} returns a non-leaf tensor, and {event.optimizer} rejects it",
-            "make a leaf of its values: `.detach().clone().requires_grad_()`, or pass the optimizer the leaf that it was computed from",
-            ((event.stack, f"it is passed to {event.optimizer} here"),),
+            "make the result a leaf: `.detach().clone().requires_grad_()`, or pass the optimizer the leaf itself",
+            ((event.stack, f"the result is passed to {event.optimizer} here"),),
         )
 
 
@@ -81,10 +81,10 @@ def _earlier(event: GradMissed) -> str:
     names = questions.assigned(event.made[0])
     updated = next((name for name in names if f"{name}.grad" in syntax.line_text(*event.made[0].place)), "")
     if updated:
-        return f"make a leaf of it again: `{updated} = (...).detach().requires_grad_()`"
+        return f"make `{updated}` a leaf again: `{updated} = (...).detach().requires_grad_()`"
     if event.op == "to()":
-        return "do this before requires_grad is set: `torch.ones(n, dtype=..., device=...).requires_grad_()`"
-    return f"set requires_grad on the result of {event.op}; or keep the original tensor, and read its .grad"
+        return "convert first, and set requires_grad last: `torch.ones(n, dtype=..., device=...).requires_grad_()`"
+    return f"call requires_grad_() on the result of {event.op}, or keep the leaf in a variable and read its .grad"
 
 
 def _whose(site: Site) -> str:

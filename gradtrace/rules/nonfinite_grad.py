@@ -49,7 +49,7 @@ _KINDS = {
         "leave one entry of each row unmasked, or mask with a large finite number (-1e9) instead of -inf",
     ),
     "single": (
-        "{op} of a single value is NaN: it divides by n - 1",
+        "{op} of a single value is NaN, since it divides by n - 1",
         "pass unbiased=False (correction=0), or skip batches of one sample",
     ),
     "repeated": (
@@ -70,7 +70,7 @@ _KINDS = {
         "replace the NaN in its input first (torch.where, nan_to_num), then compute",
     ),
     "overflow": (
-        "{op} overflows: its result is too large for its dtype",
+        "the result of {op} is too large for its dtype",
         "clamp its input, or use the stable form (logsumexp, softplus, log_softmax, binary_cross_entropy_with_logits)",
     ),
     "custom": (

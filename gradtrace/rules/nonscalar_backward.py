@@ -23,6 +23,7 @@ from gradtrace.model.events import Event, Misfit
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import expression
+from gradtrace.source import syntax
 
 
 class NonScalarBackward(Rule):
@@ -31,15 +32,17 @@ class NonScalarBackward(Rule):
     events = (Misfit,)
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, Misfit) or event.kind != "nonscalar":
+        if not isinstance(event, Misfit) or event.kind != "nonscalar" or not event.stack:
             return []
         root = expression(event.stack, event.root)
         name = event.root if event.root.isidentifier() else "loss"
+        by_grad = syntax.call(event.stack[0], ("grad",)) is not None
         shape = f" of shape {event.given}" if event.given else ""
         return self.finding(
             event.stack,
             f"{root}{shape} is not a scalar, and this call passes no gradient for it",
             f"reduce {root} first ({name}.mean() or {name}.sum()), or pass a gradient of its shape: "
-            f"{name}.backward(torch.ones_like({name})) does what sum() does",
+            f"{f'grad_outputs=torch.ones_like({name})' if by_grad else f'{name}.backward(torch.ones_like({name}))'} does what "
+            "sum() does",
             ((event.made, f"{root} was computed here"), (event.stack[1:], "called from here")),
         )

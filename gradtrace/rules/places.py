@@ -125,7 +125,8 @@ def describe(site: Site) -> str:
 
 def expression(stack: Stack, root: str) -> str:
     """`` `loss` ``, the root of a backward call in the user's words, as far as they are known."""
-    return f"`{root}`" if root else "this tensor"
+    single = root.startswith("[") and root.endswith("]") and "," not in root
+    return f"`{root[1:-1] if single else root}`" if root else "this tensor"
 
 
 def receiver(step: Stack) -> str:
@@ -154,11 +155,23 @@ def grad_read(site: Site) -> str:
 
 
 def names_of(names: tuple[str, ...], count: int) -> str:
-    """A few names of many, in words."""
-    shown = ", ".join(f"`{name}`" for name in names[:2] if name)
+    """A few names of many, in words: `` `a` ``, `` `a` and `b` `` or `` `a`, `b` and 2 more ``."""
+    shown = [f"`{name}`" for name in names[:2] if name]
     if not shown:
         return "a parameter" if count == 1 else f"{count} parameters"
-    return shown if count <= 2 else f"{shown} and {count - 2} more"
+    if count > len(shown):
+        return f"{', '.join(shown)} and {count - len(shown)} more"
+    return " and ".join(shown)
+
+
+def them(count: int) -> str:
+    """The pronoun for so many named before."""
+    return "it" if count == 1 else "them"
+
+
+def these(names: tuple[str, ...], count: int) -> str:
+    """What a sentence calls them that comes after their names."""
+    return names_of(names, count) if count == 1 else "these parameters"
 
 
 def leaves_of(one: Given) -> str:

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression
+from gradtrace.rules.places import expression, names_of
 
 #: calls remembered until a step uses their gradients
 _PENDING = 64
@@ -61,12 +61,12 @@ class RepeatedBackward(Rule):
         return [finding for number in used & self._pending.keys() for finding in self._pending.pop(number)]
 
     def _found(self, event: Backward) -> list[Finding]:
-        names = ", ".join(f"`{name}`" for name in event.repeated[:2])
-        more = f" and {len(event.repeated) - 2} more" if len(event.repeated) > 2 else ""
+        names = names_of(event.repeated, len(event.repeated))
+        get, their = ("gets", "its") if len(event.repeated) == 1 else ("get", "their")
         return self.finding(
             event.stack,
-            f"{expression(event.stack, event.root)} is backpropagated a second time, so {names}{more} get twice "
-            "their gradient",
+            f"{expression(event.stack, event.root)} is backpropagated a second time, so {names} {get} twice {their} "
+            "gradient",
             "call backward() once, or clear the gradients between the two calls",
-            ((event.repeated_stack, "the first call on the same root"),),
+            ((event.repeated_stack, "this is the first call"),),
         )

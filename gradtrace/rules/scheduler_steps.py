@@ -87,7 +87,7 @@ class SchedulerSteps(Rule):
             event.place,
             f"`{event.scheduler}` is stepped before `{event.optimizer}` has made its first step: the first value of the "
             "schedule is skipped, and each later one comes a step too early",
-            "call scheduler.step() after optimizer.step()",
+            "call scheduler.step() after optimizer.step(), not before",
             ((event.made, "the scheduler is created here"),),
         )
 

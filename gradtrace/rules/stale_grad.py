@@ -32,7 +32,7 @@ from gradtrace.model.events import Contribution, End, Event, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule, oldest_beyond
-from gradtrace.rules.places import expression, receiver, shared_depth
+from gradtrace.rules.places import expression, names_of, receiver, shared_depth
 from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault
@@ -152,7 +152,7 @@ class StaleGrad(Rule):
         other = f"the step in line {whole[0].line}" if whole[0].path == step[0].path else "another step"
         found = self.finding(
             step,
-            f"this `{name}.step()` uses gradients that are still being accumulated: {other} uses the same gradients "
+            f"this `{name}.step()` uses gradients that are still accumulating: {other} uses the same gradients "
             "again, before anything clears them",
             f"remove this step: {other} uses the whole sum",
             (
@@ -177,9 +177,14 @@ class StaleGrad(Rule):
             f"{who} applies the gradient of {_names(use)} from {len(use.contributions)} backward calls; the first "
             f"{'was' if use.used == 1 else f'{use.used} were'} already applied by an earlier {before}, and nothing "
             f"cleared {'it' if use.used == 1 else 'them'} in between",
-            "call it: zero_grad() with parentheses" if uncalled else _clearing(step, use, name, fresh),
+            "add the parentheses: `zero_grad()`" if uncalled else _clearing(step, use, name, fresh),
             (
-                (use.used_stack, "applied here, each time" if each_time else "this step already applied it"),
+                (
+                    use.used_stack,
+                    "this step applies the sum, each time"
+                    if each_time
+                    else "this step already applied the earlier part",
+                ),
                 *((one.stack, f"{_root(one)} was added before that") for one in stale[-2:]),
                 *((one.stack, f"{_root(one)} was added since") for one in fresh[-3:]),
                 (step.stack, "this step applies the sum"),
@@ -225,7 +230,7 @@ class StaleGrad(Rule):
             (
                 (left[-1].stack[-depth:] if depth else (), "called from here"),
                 (last.stack, "the loop adds its own gradient here"),
-                (step.stack, "and this step uses the sum"),
+                (step.stack, "this step uses the sum"),
             ),
         )
 
@@ -253,8 +258,8 @@ class StaleGrad(Rule):
         return self.finding(
             guard,
             f"{what} remains at the end of an epoch is added to the first window of the next one",
-            f"{fix}; the condition is `{syntax.line_text(*guard[0].place)}`",
-            ((calls, "the calls that are summed"), (step.stack, "the step that uses the sum")),
+            fix,
+            ((calls, "these backward calls are summed"), (step.stack, "this step uses the sum")),
             Level.WARNING,
         )
 
@@ -266,8 +271,7 @@ def _has_rival(step: Stack) -> bool:
 
 
 def _names(use: Use) -> str:
-    shown = ", ".join(f"`{name}`" for name in use.leaves[:2])
-    return shown if use.count <= 2 else f"{shown} and {use.count - 2} more"
+    return names_of(use.leaves, use.count)
 
 
 def _root(one: Contribution) -> str:

@@ -118,7 +118,7 @@ class UnneededRetain(Rule):
             line.stack,
             f"{option} keeps the graph of {request} after the last call that needs it: of {line.calls} calls "
             f"{line.by_itself} were followed by another, but {line.outlived} graphs were held at a later step and never used again",
-            "keep it for all but the last call of each iteration: `retain_graph=i + 1 < n`",
+            "keep the graph for all but the last call of each iteration: `retain_graph=i + 1 < n`",
             level=Level.NOTE,
         )
 

@@ -35,6 +35,7 @@ from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.places import names_of
 from gradtrace.source import questions, syntax
 
 #: names by which people call networks that are not trained by gradients
@@ -54,8 +55,8 @@ _MESSAGES = {
     "from an exhausted generator",
     "unfrozen": "{names} {is_} trained from this line on and {gets} a gradient in every step, but {optimizer} was created "
     "without {it} while {they} {was} frozen",
-    "converted": "the result of this operation is used in place of the parameter, which gets gradients but is in no "
-    "optimizer: a module registers only the Parameter itself",
+    "converted": "the result of this operation is a plain tensor, not a Parameter, so no module registers it: the Parameter "
+    "that it is computed from gets a gradient in every step, but is in no optimizer",
     "copied": "{gains}, while {optimizer} holds other parameters, which get none: {they} {was} created or replaced after the "
     "optimizer was created",
     "alias": "{gains}, but {optimizer} was passed only {its} values: tensors that do not require grad, such as those of "
@@ -71,21 +72,22 @@ _HELP = {
     "passing": "create it once, as an attribute of a module whose parameters() you pass to the optimizer, and pass it to this "
     "function",
     "replaced": "change the values of the existing parameter: `with torch.no_grad(): parameter.copy_(...)`",
-    "late": "create it before the optimizer, or pass its parameters to add_param_group()",
-    "hidden": "use nn.ModuleList or nn.ModuleDict (nn.ParameterList, nn.ParameterDict for parameters)",
+    "late": "create {it} before {optimizer}, or pass {it} to add_param_group()",
+    "hidden": "make `{container}` an {holder}",
     "object": "make the class of `{container}` a subclass of nn.Module, and call super().__init__() first in its __init__; or "
     "store its parameters in attributes of the module",
-    "plain": "wrap it: `self.name = nn.Parameter(...)`; or, if it should not be trained, use register_buffer() without "
-    "requires_grad",
+    "plain": "make it a Parameter: `self.{attribute} = nn.Parameter(...)`; or, if it should not be trained, use "
+    "register_buffer() without requires_grad",
+    "plain list": "make the tensors Parameters, and keep them in an nn.ParameterList or nn.ParameterDict; or, if they should "
+    "not be trained, leave out requires_grad",
     "empty group": "call parameters() again for the optimizer, or keep a list: `params = list(model.parameters())`",
-    "unfrozen": "add it at this line: `optimizer.add_param_group({{'params': ...}})`, or pass the optimizer all parameters: "
+    "unfrozen": "add {it} at this line: `optimizer.add_param_group({{'params': ...}})`, or pass the optimizer all parameters: "
     "frozen ones get no gradient, and it skips them",
     "converted": "convert the data first and then wrap it: `nn.Parameter(data.to(dtype))`",
     "copied": "create the optimizer after the model has its final parameters",
     "alias": "pass the optimizer the parameters themselves: `model.parameters()`",
-    "part": "pass {it} to the optimizer as well, or call requires_grad_(False) on {it}: that saves computing the gradient",
-    "left out": "pass {it} to the optimizer as well: `[*model.parameters(), *{root}.parameters()]`; or call "
-    "requires_grad_(False) on {it}",
+    "part": "pass {it} to {optimizer} as well, or call requires_grad_(False) on {it}: that saves computing the gradient",
+    "left out": "pass {it} to {optimizer} as well: `[*{given}, *{root}]`; or call requires_grad_(False) on {it}",
 }
 
 
@@ -106,7 +108,10 @@ class UnoptimizedParameter(Rule):
             "gains": f"{_names(event)} {number['gets']} a gradient in every step",
             "optimizer": event.optimizer or "the optimizer",
             "container": event.container,
-            "root": event.container or "head",
+            "root": _root(event),
+            "given": _given(event.optimizer_stack, event.optimizer),
+            "holder": _holder(event),
+            "attribute": event.names[0].rpartition(".")[2] if event.names else "name",
             "what": f"`{event.kind}`" if event.kind else "this nn.Parameter",
         }
         return self.finding(
@@ -114,10 +119,13 @@ class UnoptimizedParameter(Rule):
             _MESSAGES[event.why].format(**words),
             _help(event).format(**words),
             (
-                (event.born, "created here"),
+                (
+                    event.born,
+                    "the parameter was created here" if event.count == 1 else "the parameters were created here",
+                ),
                 (event.optimizer_stack, f"{words['optimizer']} is created here"),
-                (_listing(event.optimizer_stack), "its parameters are collected here"),
-                (event.backward, f"this call gives {words['it']} a gradient"),
+                (_listing(event.optimizer_stack), f"the parameters for {words['optimizer']} are collected here"),
+                (event.backward, f"this backward call computes {number['its']} gradient{'s' * (event.count > 1)}"),
             ),
             Level.NOTE if event.why == "part" else None,  # it may be a choice
         )
@@ -134,7 +142,33 @@ class UnoptimizedParameter(Rule):
 
 def _help(event: Unoptimized) -> str:
     of_object = event.why == "hidden" and any(name.startswith(f"{event.container}.") for name in event.names)
+    if event.why == "plain" and any(name.endswith("]") for name in event.names):
+        return _HELP["plain list"]
     return _HELP["object" if of_object else event.why]
+
+
+def _root(event: Unoptimized) -> str:
+    """What to pass to the optimizer for them: `head.parameters()`, or `[scale]` for a Parameter in a variable."""
+    if event.container or not event.names:
+        return f"{event.container or 'head'}.parameters()"
+    root, _, rest = event.names[0].partition(".")
+    return f"{root}.parameters()" if rest else f"[{root}]"
+
+
+def _given(stack: Stack, optimizer: str) -> str:
+    """What the optimizer is passed now, in the user's words, where that is a variable or a call of parameters()."""
+    made = syntax.call(stack[0], (optimizer,)) if stack else None
+    first = made.args[0] if made is not None and made.args else None
+    if isinstance(first, ast.Name) or (isinstance(first, ast.Call) and syntax.called(first) == "parameters"):
+        return ast.unparse(first)
+    return "model.parameters()"
+
+
+def _holder(event: Unoptimized) -> str:
+    """The container of torch for what a plain one holds."""
+    rest = event.names[0].removeprefix(event.container) if event.names else ""
+    kind = "Module" if "." in rest else "Parameter"
+    return f"nn.{kind}Dict" if rest.startswith("['") else f"nn.{kind}List"
 
 
 def _place(event: Unoptimized) -> Stack:
@@ -156,5 +190,4 @@ def _listing(optimizer: Stack) -> Stack:
 
 
 def _names(event: Unoptimized) -> str:
-    shown = ", ".join(f"`{name}`" for name in event.names[:2]) or "a parameter"
-    return shown if len(event.names) <= 2 else f"{shown} and others ({event.count} parameters)"
+    return names_of(event.names, event.count if len(event.names) > 2 or not event.names else len(event.names))

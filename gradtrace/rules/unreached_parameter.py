@@ -40,7 +40,7 @@ from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.cutting import difference, fix, operation
-from gradtrace.rules.places import grad_read
+from gradtrace.rules.places import grad_read, names_of, them, these
 from gradtrace.source import questions, switches, syntax
 
 #: names by which people call networks that are not trained by gradients
@@ -78,12 +78,15 @@ class UnreachedParameter(Rule):
 
     def _under_no_grad(self, event: Unreached) -> list[Finding]:
         where = _turned_off(event.used)
-        turned = "this turns gradients off" if where != event.used else "gradients are off here"
+        subject = these(event.names, _number(event))
+        it = them(_number(event))
+        turned = "this line turns gradients off" if where != event.used else "gradients are off"
         return self.finding(
             where,
-            f"{_names(event)} {_never(event)}: {turned} where they are used",
-            "remove it if they should be trained; else call requires_grad_(False) on them and do not pass them to the optimizer",
-            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is created here")),
+            f"{_names(event)} {_never(event)}: {turned} where {'it is' if _number(event) == 1 else 'they are'} used",
+            f"use {it} with gradients on if {subject} should be trained; if not, call requires_grad_(False) on {it} and do "
+            f"not pass {it} to the optimizer",
+            (_used(event), (event.optimizer_stack, f"{event.optimizer} is created here")),
             Level.NOTE if event.excuse else None,
         )
 
@@ -99,7 +102,7 @@ class UnreachedParameter(Rule):
             fix(cut),
             (
                 (cut.stack, f"{op} is computed with gradients off" if off else ""),
-                (event.used, "they are used here"),
+                _used(event),
                 (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
             (Level.NOTE if event.excuse else Level.WARNING) if off else Level.ERROR,
@@ -112,9 +115,12 @@ class UnreachedParameter(Rule):
         return self.finding(
             cut.stack,
             f"{_names(event)} {_never(event)}: {operation(cut)} passes on only the value, as a straight-through estimator "
-            f"does, and no term of the loss depends on {'it' if event.count == 1 else 'them'}",
+            f"does, and no term of the loss depends on {them(_number(event))}",
             f"keep the sum as it is, and add a loss term computed before detach(){example}",
-            ((event.used, "they are used here"), (event.optimizer_stack, f"{event.optimizer} is created here")),
+            (
+                _used(event),
+                (event.optimizer_stack, f"{event.optimizer} is created here"),
+            ),
             Level.ERROR,
         )
 
@@ -126,7 +132,7 @@ class UnreachedParameter(Rule):
             _turned_off(cut.stack) if cut.why == "no_grad" else cut.stack,
             f"`{name}.grad` is None after backward(): {op} cuts the path from `{name}` to the loss",
             fix(cut),
-            ((event.stack, "the missing gradient is read here"), (cut.stack, op)),
+            ((event.stack, "the missing gradient is read here"), (cut.stack, f"{op} is computed here")),
             Level.ERROR,
         )
 
@@ -139,10 +145,13 @@ class UnreachedParameter(Rule):
             _turned_off(event.cut.stack) if off else event.cut.stack,
             f"{_names(event)} got gradients at first, and none in the last {event.steps} steps of {event.optimizer}: "
             f"{op} {'is computed with gradients off' if off else 'cuts the path to the loss'} since then",
-            f"if `{switch}` ends their training on purpose, leave it as it is; else {fix(event.cut)}"
+            f"if `{switch}` ends their training on purpose, leave it as it is; otherwise, {fix(event.cut)}"
             if switch
             else fix(event.cut),
-            ((event.cut.stack, op if off else ""), (event.backward, "this backward call reached them before")),
+            (
+                (event.cut.stack, f"{op} is computed here" if off else ""),
+                (event.backward, f"this backward call reached {them(_number(event))} before"),
+            ),
             Level.NOTE if switch else None,
         )
 
@@ -150,20 +159,19 @@ class UnreachedParameter(Rule):
         site = event.born[0]
         off = questions.differentiates_without_graph(site.path, site.line)
         line = off or questions.gives_none(site.path, site.line)
-        it = "it" if event.count == 1 else "them"
         if off:
             why = f"{site.function} runs with gradients off, so its recomputation has no graph"
             instead = "recompute under `with torch.enable_grad():`, from detached inputs that require grad"
         else:
-            why = f"{site.function} returns None for {it}"
+            why = f"{site.function} returns None for {them(_number(event))}"
             instead = "return a gradient for each input of forward that needs one, in the order of its arguments"
         return self.finding(
             (site._replace(line=line, column=None, end_line=None, end_column=None),) if line else event.born,
             f"{_names(event)} {_never(event)}: {why}",
             instead,
             (
-                (event.born, "the backward of the custom Function"),
-                (event.used, "it is used here"),
+                (event.born, "the backward of the custom Function is defined here"),
+                _used(event),
                 (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
         )
@@ -171,16 +179,16 @@ class UnreachedParameter(Rule):
     def _ignored(self, event: Unreached) -> list[Finding]:
         lost = _lost(event.used)
         what = (
-            "the result that this line computes from them is never used"
+            f"the result that this line computes from {them(_number(event))} is never used"
             if lost
-            else "the result that this line computes from them is part of no loss"
+            else f"the result that this line computes from {them(_number(event))} is part of no loss"
         )
         return self.finding(
             lost or event.used,
             f"{_names(event)} {_never(event)}: {what}",
-            "use this result, or delete the module"
+            "use this result, or delete this line and its module"
             if lost
-            else "add a loss term that depends on it, or do not pass these parameters to the optimizer",
+            else f"add a loss term that depends on this result, or do not pass {these(event.names, _number(event))} to the optimizer",
             ((event.optimizer_stack, f"{event.optimizer} is created here"),),
             None if lost and not event.excuse else Level.NOTE,
         )
@@ -190,10 +198,10 @@ class UnreachedParameter(Rule):
         by_choice = event.excuse or not attribute or any(questions.mentions(path, attribute) for path in event.files)
         return self.finding(
             event.born or event.optimizer_stack,
-            f"{_names(event)} {_never(event)}: no operation ever uses them",
-            f"call {attribute if attribute.isidentifier() else 'it'} in forward, or delete it",
+            f"{_names(event)} {_never(event)}: no operation ever uses {them(_number(event))}",
+            f"use {_owner(event, attribute)} in the forward pass, or delete it",
             (
-                (event.used, "only its value is read here"),
+                (event.used, "this line only reads a value"),
                 (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
             Level.NOTE if by_choice else None,
@@ -212,12 +220,25 @@ def _attribute(event: Unreached) -> str:
     return next((part for part in reversed(above) if not part.isdigit()), attribute)
 
 
+def _used(event: Unreached) -> tuple[Stack, str]:
+    """The note about where they are used."""
+    return event.used, f"{these(event.names, _number(event))} {'is' if _number(event) == 1 else 'are'} used here"
+
+
+def _owner(event: Unreached, attribute: str) -> str:
+    """What the user's code would name to use them."""
+    if attribute.isidentifier():
+        return f"`{attribute}`"
+    return f"`{event.names[0]}`" if len(event.names) == 1 else "the module"
+
+
 def _names(event: Unreached | GradientLost) -> str:
-    shown = ", ".join(f"`{name}`" for name in event.names[:2])
-    rest = len(event.names) - 2
-    if not shown:
-        return f"{event.count} parameters"
-    return shown if rest <= 0 else f"{shown} and others ({event.count} parameters)"
+    return names_of(event.names, _number(event))
+
+
+def _number(event: Unreached | GradientLost) -> int:
+    """How many things the message speaks of: where one or two names are all there are, each may be a whole module."""
+    return event.count if len(event.names) > 2 or not event.names else len(event.names)
 
 
 def _never(event: Unreached) -> str:

@@ -27,7 +27,7 @@ from gradtrace.model.events import Event, UnusedInput
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.cutting import operation
+from gradtrace.rules.cutting import fix, operation
 from gradtrace.rules.places import expression
 from gradtrace.source import questions, syntax
 
@@ -52,7 +52,7 @@ class UnusedInputRule(Rule):
                 event,
                 event.cut.stack,
                 f"{root} has no gradient with respect to {name}: {operation(event.cut)} cuts the path",
-                "use the tensor itself, without the cut",
+                fix(event.cut),
             )
         if event.made:
             return self._made(event, root, name)
@@ -76,11 +76,10 @@ class UnusedInputRule(Rule):
             what = f"{root} was not computed from {name}, which {event.op} returns"
         else:
             what = f"{root} was not computed from {name}: {event.op} returns a new tensor, not the one that the forward pass used"
-        instead = (
-            f"compute the gradient with respect to `{source}` itself"
-            if source
-            else f"pass {name} to the forward pass, and compute {root} from it"
-        )
+        if source and f"`{source}`" != name:
+            instead = f"compute the gradient with respect to `{source}` itself"
+        else:
+            instead = f"move this line before the forward pass, and compute {root} from {name}"
         return self._found(event, event.made, what, instead)
 
     def _found(self, event: UnusedInput, stack: Stack, message: str, help: str) -> list[Finding]:

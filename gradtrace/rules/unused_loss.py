@@ -68,7 +68,7 @@ class UnusedLossRule(Rule):
             fix,
             (
                 (event.where, _WHERE.get(event.kind, "")),
-                (event.backward, "this call does not run through it"),
+                (event.backward, f"this call does not run through {name}"),
                 (event.stack, "the loss is computed here"),
                 (stack[1:], "called from here"),
             ),
@@ -91,8 +91,8 @@ class UnusedLossRule(Rule):
 
     def _unread(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:
         return (
-            f"{name} is computed in each iteration, and nothing uses it: it is no part of any loss that is backpropagated",
-            f"add {name} to the loss, or do not compute it",
+            f"{name} is computed in each iteration, and nothing uses it: it is part of no loss that is backpropagated",
+            f"add {name if name != 'this loss' else 'it'} to the loss that is backpropagated, or do not compute it",
         )
 
     def _idle(self, event: UnusedLoss, name: str, root: str) -> tuple[str, str]:

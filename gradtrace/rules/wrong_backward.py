@@ -73,8 +73,8 @@ class WrongBackwardRule(Rule):
             f"{event.given}, but finite differences of the forward give {event.slope}",
             f"multiply by `{ignores}`: backward returns the gradient of the loss, not the derivative of the forward"
             if ignores
-            else "derive it again from the forward, and check it with torch.autograd.gradcheck in float64",
-            ((event.forward, "this is the forward"),),
+            else "derive the backward again from the forward, and check it with torch.autograd.gradcheck in float64",
+            ((event.forward, "the forward is defined here"),),
         )
 
 

@@ -35,6 +35,7 @@ from gradtrace.model.events import Event, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.places import names_of, them
 from gradtrace.source import questions
 
 _SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
@@ -57,8 +58,7 @@ class ZeroGradient(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, FlatGradient):
             return []
-        shown = ", ".join(f"`{name}`" for name in event.names[:2])
-        names = shown if event.count <= 2 else f"{shown} and {event.count - 2} more"
+        names = names_of(event.names, event.count)
         if event.product:
             return self._product(event, names)
         if event.op in _SINGLE:
@@ -68,19 +68,21 @@ class ZeroGradient(Rule):
         if not event.op:
             return self._alone(event, names)
         if event.cancels:
-            it = "it" if event.count == 1 else "them"
-            why = f"{event.op} compares two equal tensors that both depend on {it}, so their gradients cancel"
+            why = f"{event.op} compares two equal tensors that both depend on {them(event.count)}, so their gradients cancel"
             fix = "detach one of the two: what is compared with, such as the log-probability of the old policy, is a constant"
         elif event.saturated:
             why = f"{event.op} is saturated for every element"
-            fix = "check the range of its input: try a wider clamp, a leaky ReLU, another initialization or a lower learning rate"
+            fix = (
+                f"check the range of the input of {event.op}: try a wider clamp, a leaky ReLU, another initialization or a "
+                "lower learning rate"
+            )
         else:
             why = f"the derivative of {event.op} is zero"
             fix = _SAMPLES.get(event.op, _SMOOTH)
         return self.finding(
             event.stack,
             f"the gradient of {names} was exactly zero in {_calls(event)}: {why}"
-            + ("" if event.cancels else f", and it is on every path to {'it' if event.count == 1 else 'them'}"),
+            + ("" if event.cancels else f", and {event.op} is on every path to {them(event.count)}"),
             fix,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
             # a margin that is kept, a constraint that is not violated
@@ -112,8 +114,8 @@ class ZeroGradient(Rule):
     def _alone(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in {_calls(event)} that were checked: no step trains it",
-            "check what is computed from it: a factor of zero, a mask that removes everything, two terms that cancel",
+            f"the gradient of {names} was exactly zero in {_calls(event)} that were checked: no step trains {them(event.count)}",
+            f"check what is computed from {them(event.count)}: a factor of zero, a mask that removes everything, two terms that cancel",
             ((event.stack[1:], "called from here"),),
             Level.NOTE,
         )
@@ -122,8 +124,8 @@ class ZeroGradient(Rule):
         return self.finding(
             event.stack,
             f"the gradient of {names} was exactly zero in {_calls(event)}: they are multiplied with each "
-            "other, and all of them are zero",
-            "initialize one of them randomly, and only the other to zero",
+            "other, and both are zero",
+            "initialize one of the two randomly, and only the other to zero",
             (
                 *((_made(event.stack, name), f"`{name}` is created here") for name in event.names),
                 (event.backward, "this call computes the gradient"),

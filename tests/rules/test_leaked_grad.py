@@ -408,7 +408,9 @@ def test_where_a_module_calls_its_target(reports: dict[str, Any]) -> None:
     (finding,) = reports["target_network_called_in_a_forward"]["findings"]
     called = next(number for number, line in enumerate(lines, 1) if "self.target(x)" in line)
     assert called in [
-        related["line"] for related in finding["related"] if related["message"] == "they are reached through this line"
+        related["line"]
+        for related in finding["related"]
+        if related["message"] == "these parameters are reached through this line"
     ]
 
 

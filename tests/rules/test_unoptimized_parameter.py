@@ -713,7 +713,7 @@ def test_the_class_that_is_no_module_and_the_list_of_what_is_optimized(check: Ca
     """
     hidden, left_out = sorted(check(MLP + dedent(script)).alarms, key=lambda one: one["line"])
     assert hidden["help"].startswith("make the class of `m.scale` a subclass of nn.Module")
-    assert "its parameters are collected here" in [text for _, text in left_out["related"]]
+    assert "the parameters for Adam are collected here" in [text for _, text in left_out["related"]]
 
 
 def loud(checked: Any) -> set[int]:

@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 
 
 class GradtraceError(Exception):
-    """gradtrace could not do what was asked; the message says why and what to do."""
+    """gradtrace could not do what the user wanted; the message says why and what to do."""
 
 
 class UsageError(GradtraceError):

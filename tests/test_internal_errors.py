@@ -29,14 +29,14 @@ SCRIPT = Path(__file__).parent / "fixtures" / "internal_errors.py"
 #: the ways into the core, and hooks of torch's and Python's that are no method of an observer
 CORE: tuple[tuple[Any, str], ...] = (
     *((mode.WatchMode, name) for name in ("_failed", "_made", "_stand_aside")),
-    *((mode._Told, name) for name in ("of", "of_nodes")),
+    *((mode._HandlerTable, name) for name in ("of", "of_nodes")),
     *((steps.Steps, name) for name in ("_begin", "_judge", "_use", "_own")),
     *((backward.Calls, "_begin"), (backward.BackwardCall, "finish")),
-    *((session.Session, name) for name in ("tell", "held", "leaves")),
+    *((session.Session, name) for name in ("dispatch", "held", "leaves")),
     *((frames.Frames, "stack"), (trail.Trail, "add"), (book.Book, "step"), (flow.Flow, "_read")),
     *((births.Births, "_registered"), (leaves.Leaves, "_named"), (values.Values, "_look")),
     *((compiled, "running"), (session, "out_of_reach"), (mode, "_original")),
-    *((teller.Storyteller, name) for name in ("_wants", "_enter", "_reach", "_raise", "_leave", "_hear")),
+    *((teller.Storyteller, name) for name in ("_wants", "_enter", "_reach", "_raise", "_leave", "_note_printed")),
 )
 
 

@@ -80,7 +80,7 @@ def _of_recording(recording: Recording, answer: _Answer) -> int:
             judge.see(event)
         run = recording.run
         if not run.lives:
-            raise DocumentError("the recording does not tell of parameters: record the whole run with check --record")
+            raise DocumentError("the recording has no parameters: record the whole run with check --record")
         return answer.write(run.lives, judge.findings, (), run.ended)
 
 
@@ -124,7 +124,7 @@ def _fails(lives: Sequence[Life]) -> bool:
 
 
 def _asked(life: Life, question: Question) -> Life:
-    """The life, with the iteration alone that was asked for."""
+    """The life, with the iteration alone that is wanted."""
     stretches = life.stretches
     if question.last:
         stretches = tuple(replace(one, first=one.last, times=1) for one in stretches[-1:])

@@ -39,11 +39,13 @@ from gradtrace.watcher.pictures.latest import LatestPictures
 from gradtrace.watcher.stops import Stops
 from gradtrace.watcher.watch import Watch, graph_of
 
-#: what would be found at the end is asked for at each of so many first events, and then ever more rarely
+#: what would be found at the end is computed at each of so many first events, and then ever more rarely
 _EACH, _SHARE = 64, 16
 #: characters of an exception's message
 _LONGEST = 140
-_INTRODUCTION = "(graph, path, why, grads, saved, cuts, findings, diff and until tell of gradients; help explains them)"
+_INTRODUCTION = (
+    "(graph, path, why, grads, saved, cuts, findings, diff and until are about gradients; help explains them)"
+)
 
 
 class Debugger:
@@ -78,7 +80,7 @@ class Debugger:
         self._met = ""
 
     def attach(self, watch: Watch) -> None:
-        """Tells it of whose run."""
+        """Says of which run."""
         self._watch = watch
         self._prompt = GradientPrompt(watch.is_user_frame, self, self._color)
 
@@ -160,7 +162,7 @@ class Debugger:
         self._known |= judge.places
         wanted = [finding for finding in fresh if self._wish.fits(finding) and not self._is_silenced(finding)]
         if wanted:
-            self._reason = _told(wanted[0])
+            self._reason = _described(wanted[0])
 
     def _judge_so_far(self) -> None:
         """What the end would bring is a reason, too: many rules look at the run as a whole."""
@@ -248,7 +250,7 @@ class Debugger:
         with suppress(StopRun):  # it ends in any case
             prompt.post_mortem(traceback)
 
-    # what the prompt asks for
+    # what the prompt needs
 
     def graph(self, tensor: Any, frame: FrameType) -> Graph:
         """The graph behind a tensor. Raises `UsageError` where it has none."""
@@ -280,7 +282,7 @@ class Debugger:
         self._judged_at = 0
 
 
-def _told(finding: Finding) -> str:
+def _described(finding: Finding) -> str:
     place = wording.place(finding.site)
     advice = f"\nhelp: {finding.help}" if finding.help else ""
     return f"{finding.level}[{finding.rule}] at {place}: {finding.message}{advice}"

@@ -135,8 +135,8 @@ class GradientPrompt(Prompt):
         Where the paths of the last graph are cut, and the parameters that it does not lead to.
         """
         graph = self._last()
-        told = [one for one in self._sight.findings() if one.rule in _CUTTING]
-        self._show(lambda console: cuts_text.render(graph, told, console))
+        cutting = [one for one in self._sight.findings() if one.rule in _CUTTING]
+        self._show(lambda console: cuts_text.render(graph, cutting, console))
 
     def do_why(self, arg: str) -> None:
         """why name
@@ -224,7 +224,7 @@ class GradientPrompt(Prompt):
     complete_unt = complete_until
 
 
-#: rules that tell of values which do not lead back to what they were made from
+#: rules about values which do not lead back to what they were made from
 _CUTTING = frozenset({"no-graph", "unreached-parameter", "missing-create-graph", "dead-loss-term"})
 _OURS = frozenset({"graph", "path", "why", "grads", "saved", "cuts", "findings", "diff"})
 

@@ -34,7 +34,7 @@ class Wish:
 
 
 def read(texts: Iterable[str], rules: Collection[str]) -> Wish:
-    """What these words of the command line ask for. Raises `UsageError` where one of them means nothing."""
+    """What these words of the command line mean. Raises `UsageError` where one of them means nothing."""
     moments, chosen, lines = set(), set(), []
     for text in texts:
         if text in _MOMENTS:

@@ -133,10 +133,10 @@ class _Pair:
         back = {new: old for old, new in self._match.items()}
         for node in self._old.nodes:
             if node.kind is Kind.OP and node.id not in self._match:
-                yield _told("-", node, node.op, self._before)
+                yield _change("-", node, node.op, self._before)
         for node in self._new.nodes:
             if node.kind is Kind.OP and node.id not in back:
-                yield _told("+", node, f"{node.op}  {_shapes(node.outputs)}".rstrip(), self._after)
+                yield _change("+", node, f"{node.op}  {_shapes(node.outputs)}".rstrip(), self._after)
             elif node.kind is Kind.OP:
                 yield from self._between(self._old.by_id[back[node.id]], node)
         yield from self._leaves()
@@ -149,18 +149,18 @@ class _Pair:
 
     def _between(self, old: Node, new: Node) -> Iterator[Change]:
         if old.op != new.op:
-            yield _told("~", new, f"{old.op} → {new.op}", self._after)
+            yield _change("~", new, f"{old.op} → {new.op}", self._after)
         if _shapes(old.outputs) != _shapes(new.outputs):
-            yield _told("~", new, f"{new.op}: {_shapes(old.outputs)} → {_shapes(new.outputs)}", self._after)
+            yield _change("~", new, f"{new.op}: {_shapes(old.outputs)} → {_shapes(new.outputs)}", self._after)
         for word, holds in (("already freed", is_freed), ("modified in place", is_modified)):
             if holds(old) != holds(new):
-                yield _told("~", new, f"{new.op}: {'' if holds(new) else 'no longer '}{word}", self._after)
+                yield _change("~", new, f"{new.op}: {'' if holds(new) else 'no longer '}{word}", self._after)
         tags = [f"+{tag}" for tag in new.tags if tag not in old.tags] + [
             f"-{tag}" for tag in old.tags if tag not in new.tags
         ]
         special = [tag for tag in tags if tag[1:] in ("in-place", "hook", "checkpoint", "custom Function")]
         if special:
-            yield _told("~", new, f"{new.op}: {', '.join(special)}", self._after)
+            yield _change("~", new, f"{new.op}: {', '.join(special)}", self._after)
         yield from self._inputs(old, new)
 
     def _inputs(self, old: Node, new: Node) -> Iterator[Change]:
@@ -169,7 +169,7 @@ class _Pair:
         for number in sorted({*was, *now}):
             text = self._rewired(was.get(number), now.get(number))
             if text:
-                yield _told("~", new, f"{new.op}: input {number} {text}", self._after)
+                yield _change("~", new, f"{new.op}: input {number} {text}", self._after)
 
     def _rewired(self, was: Edge | None, now: Edge | None) -> str:
         old = None if was is None else self._old.by_id[was.source]
@@ -226,7 +226,7 @@ def _matched(
     return rest
 
 
-def _told(sign: str, node: Node, text: str, version: Version) -> Change:
+def _change(sign: str, node: Node, text: str, version: Version) -> Change:
     return Change(sign, node.module, text, node.stack[0] if node.stack else None, version.text(node))
 
 

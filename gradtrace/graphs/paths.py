@@ -33,7 +33,7 @@ def toward(graph: Graph, name: str) -> Graph:
 
 
 def leaf_names(graphs: Iterable[Graph]) -> list[str]:
-    """Everything that can be asked for: the leaves of the graphs, and the parameters that they do not lead to."""
+    """Everything that has a path to show: the leaves of the graphs, and the parameters that they do not lead to."""
     named = [node.name for graph in graphs for node in graph.nodes if node.kind is Kind.LEAF and node.name]
     return [*named, *(name for graph in graphs for name in graph.absent)]
 

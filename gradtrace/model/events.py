@@ -19,7 +19,7 @@ class Cut:
 
     `why` is "detached" (detach, .data, numpy, item), "no_grad" (grad mode was off), "not differentiable" (argmax, a
     comparison, an integer cast), "copied" (torch.tensor(t)), "written" (p.data.copy_(t)), "constant gradient"
-    (autograd.grad without create_graph), "frozen" (a leaf was told to require no grad) or "unasked" (an optimizer was
+    (autograd.grad without create_graph), "frozen" (a leaf was set not to require grad) or "unasked" (an optimizer was
     given a tensor that never required grad).
     """
 
@@ -44,7 +44,7 @@ class Contribution:
     stack: Stack
     #: the user's expression for the root: `loss`
     root: str
-    #: number of the root's node (sequence number), to tell whether the same root was used twice; -1 without a graph
+    #: number of the root's node (sequence number), to see whether the same root was used twice; -1 without a graph
     root_node: int
     #: the root was given a gradient of the caller's own: `y.backward(v)`
     with_gradient: bool = False
@@ -144,7 +144,7 @@ class Backward:
 
     @property
     def ordinary(self) -> bool:
-        """Whether there is nothing to it: one of its place tells as much as many."""
+        """Whether there is nothing to it: one of its place says as much as many."""
         return not (
             self.retain_graph
             or self.create_graph
@@ -178,7 +178,7 @@ class Step:
     """A step of an optimizer, or a hand-written update of one leaf (`optimizer` is empty then), after it ended."""
 
     number: int
-    #: the class, e.g. `Adam`, and a key to tell optimizers apart
+    #: the class, e.g. `Adam`, and a key that identifies the optimizer
     optimizer: str
     key: int
     stack: Stack
@@ -193,7 +193,7 @@ class Step:
 
     @property
     def ordinary(self) -> bool:
-        """Whether there is nothing to it, each gradient coming from one call alone: one of its place tells as much as
+        """Whether there is nothing to it, each gradient coming from one call alone: one of its place says as much as
         many."""
         if not self.optimizer or not self.uses or self.evaluations or self.held:
             return False
@@ -202,7 +202,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FrozenMoved:
-    """Parameters that were told to require no grad, but kept the gradient they had, and that steps still move."""
+    """Parameters that were set not to require grad, but kept the gradient they had, and that steps still move."""
 
     names: tuple[str, ...]
     count: int
@@ -281,7 +281,7 @@ class Overwritten:
     files: tuple[str, ...] = ()
     #: for "inplace=True": what holds the module that wrote
     module: Held | None = None
-    #: for "step": where what was made after it took in what was made before, if the operation has run again since
+    #: for "step": where what was made after it used what was made before, if the operation has run again since
     entry: Stack = ()
 
 
@@ -351,7 +351,7 @@ class Misfit:
 
 @dataclass(frozen=True, slots=True)
 class DoubleSoftmax:
-    """A backward call ran through a loss that took in what `first` gave, and applied `second` to it."""
+    """A backward call ran through a loss that used what `first` gave, and applied `second` to it."""
 
     #: "softmax", "sigmoid" or "log_softmax"
     first: str
@@ -390,7 +390,7 @@ class GradMissed:
     made: Stack
     #: it was made from a leaf that no code holds: the result was taken for the leaf
     stray_leaf: bool = False
-    #: the error by which the script ended over the None that it got, told when it has ended
+    #: the error by which the script ended over the None that it got, set when it has ended
     error: str | None = None
 
 
@@ -417,7 +417,7 @@ class GradMissing:
 
 @dataclass(frozen=True, slots=True)
 class UnusedInput:
-    """A gradient was asked for with respect to a tensor from which the outputs were not computed."""
+    """autograd.grad was called with respect to a tensor from which the outputs were not computed."""
 
     stack: Stack
     #: which of so many inputs it is
@@ -428,7 +428,7 @@ class UnusedInput:
     made: Stack
     #: it was made from something that the outputs were computed from as well
     beside: bool
-    #: where it was told to require grad, if the outputs were computed before that
+    #: where it was set to require grad, if the outputs were computed before that
     required: Stack
     #: what cut the path from it to the outputs
     cut: Cut | None
@@ -714,7 +714,7 @@ class OptimizerStep:
     frozen_at: Stack = ()
     #: backward calls since its last step
     calls: int = 0
-    #: how many steps in a row this tells of: those that are fed alike are told of once more when that ends
+    #: how many steps in a row this stands for: those that are fed alike are reported once more when that ends
     times: int = 1
     #: there was no step: a GradScaler raised this error because it found no gradients to unscale
     error: str | None = None

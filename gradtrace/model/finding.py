@@ -151,6 +151,6 @@ class Report:
     incomplete: bool = False
     #: what to type to try edits for the findings; empty where none is known
     fix_command: str = ""
-    #: edits that hold, where they were asked for, and the texts they were made in
+    #: edits that hold, where they were wanted, and the texts they were made in
     fixes: tuple[Fix, ...] = ()
     patch: Patch | None = None

@@ -150,7 +150,7 @@ class Edge(NamedTuple):
 class Graph:
     """The graph below one root (or several, where `backward` was called on several tensors).
 
-    `nodes` are in the order of their ids. `request` says what asked for it: "backward", "grad", "now" for a tensor
+    `nodes` are in the order of their ids. `request` says what it was drawn for: "backward", "grad", "now" for a tensor
     that was looked at, or "" for one that merely remained at the end. `stack` is the place of that request.
     """
 

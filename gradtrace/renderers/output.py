@@ -29,7 +29,7 @@ class Out:
         self.paper = self._paper(color, detail)
 
     def _paper(self, color: bool | None, detail: int) -> Paper:
-        """Asked before the run: the script may change the environment."""
+        """Read before the run: the script may change the environment."""
         terminal = self._stream is not None and self._stream.isatty()
         if color is None:
             color = terminal and not os.environ.get("NO_COLOR")

@@ -91,7 +91,7 @@ def ranges(lines: Sequence[int]) -> str:
 
 
 def origin(graph: Graph) -> Stack:
-    """Where the graph was asked for, else where its root was made."""
+    """The place that the graph was drawn for, else where its root was made."""
     stacks = (graph.stack, *(graph.by_id[root].stack for root in graph.roots))
     return next((stack for stack in stacks if stack), ())
 
@@ -114,7 +114,7 @@ def title(node: Node) -> str:
 
 
 def request(graph: Graph) -> str:
-    """Who asked for the graph, and where: `backward(retain_graph=True) at train.py:31`."""
+    """What the graph was drawn for, and where: `backward(retain_graph=True) at train.py:31`."""
     flags = [f"{name}=True" for name in ("retain_graph", "create_graph") if getattr(graph, name)]
     without = {"": "remained at the end", "now": "as it is now"}
     asked = without.get(graph.request) or f"{graph.request}({', '.join(flags)})"

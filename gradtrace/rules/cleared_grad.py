@@ -262,7 +262,7 @@ class ClearedGrad(Rule):
 
 
 def _comes_first(step: Stack, call: Stack) -> Stack:
-    """The frames from the line that makes the step, where it stands above the one that makes the backward call."""
+    """The frames from the line that makes the step, where it is above the one that makes the backward call."""
     depth = shared_depth(step, call)
     if not depth or step[-depth].line >= call[-depth].line:
         return ()

@@ -147,7 +147,7 @@ def _diagnose(event: Backward, found: Reentry) -> _Diagnosis:
 
 
 def _is_first_of_two(event: Backward, found: Reentry) -> bool:
-    """A gradient was asked for on the way to the loss."""
+    """A gradient was computed on the path to the loss."""
     return (found.call_request, event.request) == ("grad", "backward")
 
 

@@ -129,7 +129,7 @@ class UnneededRetain(Rule):
 
 
 def _asked(event: Backward) -> tuple[Stack, str]:
-    """The frames from the line that asks for the graph to be kept, and the option; empty where a library asks."""
+    """The frames from the line that keeps the graph, and the option; empty where a library keeps it."""
     option = "create_graph" if event.create_graph else "retain_graph"
     name = option
     for depth, site in enumerate(event.stack):

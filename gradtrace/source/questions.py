@@ -38,7 +38,7 @@ _PLACES = {
 }
 
 
-@texts.cached(4096)  # asked for at every call that keeps its graph
+@texts.cached(4096)  # needed at every call that keeps its graph
 def passed(site: Site, option: str) -> str:
     """What a call in the statement at `site` gives for an option such as retain_graph; empty where it does not."""
     found = statement(site.path, site.line, site.column)
@@ -51,7 +51,7 @@ def passed(site: Site, option: str) -> str:
     return ast.unparse(words[0]) if words else ""
 
 
-@texts.cached(4096)  # asked for at every backward call
+@texts.cached(4096)  # needed at every backward call
 def root_of(site: Site) -> str:
     """The user's expression for what `backward` or `grad` is called on at `site`; empty where it is not known."""
     found = call(site, ("backward", "grad"))
@@ -77,7 +77,7 @@ def lines_calling(path: str, name: str, method: str) -> frozenset[int]:
     return frozenset(found)
 
 
-@texts.cached(4096)  # asked for at every node of a graph
+@texts.cached(4096)  # needed at every node of a graph
 def assigned(site: Site) -> tuple[str, ...]:
     """What the statement at `site` assigns to: `("pred", "state")`, `("self.memory",)`."""
     found = statement(site.path, site.line, site.column)

@@ -181,7 +181,7 @@ def ancestor(path: str, node: ast.AST, kinds: tuple[type[ast.AST], ...]) -> ast.
     return at
 
 
-@texts.cached(4096)  # asked for at every step
+@texts.cached(4096)  # needed at every step
 def loop(path: str, line: int) -> Loop | None:
     """The innermost `for` or `while` around the statement on `line`, within the same function."""
     at: ast.AST | None = statement(path, line)

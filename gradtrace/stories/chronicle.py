@@ -262,7 +262,9 @@ class Chronicle:
     def _kinds(self, item: Item) -> frozenset[Hashable]:
         if isinstance(item, Loop):
             return frozenset([("loop", tuple(self._shape_of(iteration.items) for iteration in item.shown))])
-        return frozenset(_kinds_of(item.facts) | {self._kind_of_call(call) for call in item.calls if _tells(call)})
+        return frozenset(
+            _kinds_of(item.facts) | {self._kind_of_call(call) for call in item.calls if _says_something(call)}
+        )
 
     def _kind_of_call(self, call: FunctionCall) -> Hashable:
         return call.function, call.like or next(_numbers(call.items), 0)
@@ -389,7 +391,8 @@ def _folded(iterations: _Iterations) -> Loop:
 def _worth(items: Sequence[Item]) -> bool:
     """Whether a iteration has more in it than the head of its loop."""
     return any(
-        isinstance(item, Loop) or item.facts or any(map(_tells, item.calls)) or not is_head(item) for item in items
+        isinstance(item, Loop) or item.facts or any(map(_says_something, item.calls)) or not is_head(item)
+        for item in items
     )
 
 
@@ -455,7 +458,7 @@ def _numbers_of(items: Sequence[Item]) -> Iterator[tuple[str, float]]:
     return iter(sorted(found.items(), key=lambda pair: pair[0].endswith(".grad")))
 
 
-def _tells(call: FunctionCall) -> bool:
+def _says_something(call: FunctionCall) -> bool:
     """Whether something happened in a call."""
     return bool(call.like) or any(_counts(fact) for fact in facts_of(call.items))
 

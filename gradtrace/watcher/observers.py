@@ -1,5 +1,5 @@
 """Makes the observers of a watch. They are found by being there: a class in one of these packages is one, and gets what
-the types of its constructor's parameters ask for."""
+the types of its constructor's parameters name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gradtrace.watcher import faults, gradients, parameters, ranks, truths
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 
-#: in this order they hear of what happens: what becomes of a gradient first, since others ask for it
+#: in this order they get events: what becomes of a gradient first, since others read it
 _PACKAGES = (gradients, faults, parameters, truths, ranks)
 
 
 class Observers:
-    """The observers of one watch, each made once, and before those that ask for it.
+    """The observers of one watch, each made once, and before those that need it.
 
-    `given` are objects that observers may ask for as well, such as the optimizer steps.
+    `given` are objects that observers may need as well, such as the optimizer steps.
     """
 
     def __init__(self, session: Session, *given: object) -> None:

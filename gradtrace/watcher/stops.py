@@ -22,7 +22,7 @@ _NAMES = 3
 
 
 class Stops(Observer):
-    """Hands each moment to `reached`. `wanted` are the moments that are asked for now: values are read for these alone."""
+    """Hands each moment to `reached`. `wanted` are the moments wanted now: values are read for these alone."""
 
     serves_rules = False
     in_every_check = False
@@ -35,7 +35,7 @@ class Stops(Observer):
         self._in_child = in_child
 
     def attach(self, session: Session) -> None:
-        """Tells it of whose run."""
+        """Says of which run."""
         self.session = session
 
     @contextmanager

@@ -122,10 +122,10 @@ class Watch:
         if stops is not None:
             stops.attach(session)
             self._observers.append(stops)
-        self._steps.told_after = overriding(self._observers, "after_step")
-        self._steps.told_unseen = overriding(self._observers, "after_unseen_step")
-        self._steps.told_group = overriding(self._observers, "after_group")
-        self._steps.told_refused = overriding(self._observers, "group_refused")
+        self._steps.after_handlers = overriding(self._observers, "after_step")
+        self._steps.unseen_handlers = overriding(self._observers, "after_unseen_step")
+        self._steps.group_handlers = overriding(self._observers, "after_group")
+        self._steps.refused_handlers = overriding(self._observers, "group_refused")
         self._calls = Calls(session, self._steps, cuts, self._observers)
         self._open = ExitStack()
         #: what is hidden from torch.compile

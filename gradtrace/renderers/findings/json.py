@@ -72,7 +72,7 @@ def _finding(finding: Finding, root: str | None) -> dict[str, Any]:
 
 
 def _fix(fix: Fix | None, root: str | None) -> dict[str, Any]:
-    """The edit that holds, where edits were asked for."""
+    """The edit that holds, where edits were tried."""
     if fix is None:
         return {}
     diff = between(fix.before, fix.after, Path(file(fix.path, root)).as_posix())

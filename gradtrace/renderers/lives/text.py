@@ -69,7 +69,7 @@ def _story(life: Life, console: Console, main: str) -> None:
     head = Text(life.name, "bold")
     head.append(f"  {_shape(life)}  {_origin(life, main)}", "not bold")
     _line(console, head)
-    rows = [(_numbers(stretch), _told(stretch, main)) for stretch in life.stretches]
+    rows = [(_numbers(stretch), _words(stretch, main)) for stretch in life.stretches]
     width = max((len(number) for number, _ in rows), default=0)
     for number, told in rows:
         for first, words in zip([number] + [""] * len(told), told, strict=False):
@@ -119,7 +119,7 @@ def _numbers(stretch: Stretch) -> str:
     return f"iteration {first}" if first == last else f"iterations {first}-{last}"
 
 
-def _told(stretch: Stretch, main: str) -> list[str]:
+def _words(stretch: Stretch, main: str) -> list[str]:
     """A row for each backward call, and one for the step."""
     first, last = stretch.first, stretch.last
     rows = []

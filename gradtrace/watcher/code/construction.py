@@ -1,4 +1,4 @@
-"""Which class of the user's, or which variable, holds a module: there the source tells where it was constructed."""
+"""Which class of the user's, or which variable, holds a module: there the source says where it was constructed."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def _holder(module: torch.nn.Module, frames: Frames) -> Holder:
     kind = type(module)
     if kind not in _KINDS:
         classes = [one for one in kind.__mro__ if one not in (torch.nn.Module, object)]
-        # Python 3.10 tells only the bare names of functions, which fit any class
+        # Python 3.10 gives only the bare names of functions, which fit any class
         constructors = tuple(f"{one.__qualname__}.__init__" for one in classes)
         _KINDS[kind] = constructors, _file(kind, frames)
     constructors, path = _KINDS[kind]

@@ -1,4 +1,4 @@
-"""Gives anomaly mode the forward traceback that it has without us: torch asks for the stack at each operation."""
+"""Gives anomaly mode the forward traceback that it has without us: torch reads the stack at each operation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradtrace.watcher.core.warning_sites import without_us
 
 @contextmanager
 def placed(failed: Callable[[Exception], None]) -> Iterator[None]:
-    """While open, the stack that anomaly mode keeps has no frames of ours. `failed` hears of internal errors."""
+    """While open, the stack that anomaly mode keeps has no frames of ours. `failed` gets internal errors."""
 
     def formatting(found: Callable[[], list[str]]) -> Callable[[], list[str]]:
         def format_stack() -> list[str]:

@@ -35,8 +35,8 @@ class Calls:
 
     def __init__(self, session: Session, steps: Steps, cuts: Origins, observers: Sequence[Observer]) -> None:
         self.cuts = cuts
-        self.told_before = overriding(observers, "before_backward")
-        self.told_after = overriding(observers, "after_backward")
+        self.before_handlers = overriding(observers, "before_backward")
+        self.after_handlers = overriding(observers, "after_backward")
         self._session = session
         self._steps = steps
         self._active = False
@@ -122,7 +122,7 @@ class BackwardCall:
         found = walk.visit(roots)
         inputs = given.get("inputs") or ()
         self._visit = walk.restrict(found, inputs) if inputs else found
-        session.tell(calls.told_before, self, frame, outputs)
+        session.dispatch(calls.before_handlers, self, frame, outputs)
         self._note_cuts(outputs if not roots else inputs)
         self._mark()
         self._prepare_leaves(frame)
@@ -161,7 +161,7 @@ class BackwardCall:
 
     @property
     def leaves(self) -> Sequence[torch.Tensor]:
-        """The leaves that the walk reached, or those of them that gradients are asked for."""
+        """The leaves that the walk reached, or those of them that gradients are computed of."""
         return self._visit.leaves
 
     def _mark(self) -> None:
@@ -195,7 +195,7 @@ class BackwardCall:
         end = session.phase = session.sequence()
         session.book.running = False
         repeated, repeated_stack = self._accumulate() if self.record is not None and error is None else ((), ())
-        session.tell(self._calls.told_after, self, error)
+        session.dispatch(self._calls.after_handlers, self, error)
         session.trail.add(self.start, end, self.stack)
         self._own_mark.failed = error is not None
         if self.create:

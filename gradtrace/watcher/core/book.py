@@ -2,7 +2,7 @@
 
 A backward call puts a `Share` of its gradient into the leaves that it reaches; what happens to it is noted once for each
 group of leaves with the same owners, in its `Portion`. Leaves with the same history hold the same tuple of shares, so that
-identity tells which these are.
+identity says which these are.
 
 Judged by state, not by calls, since gradients are cleared in a dozen ways: the same `.grad` object at the same version as
 after the last step is a used gradient; one that is None, or all zero, or another object, is a cleared one.
@@ -412,7 +412,7 @@ class Book:
 
     def replaced(self, tensor: torch.Tensor, value: torch.Tensor | None) -> None:
         """Another gradient, or none, was put in place. One that is made later may come to lie at the old one's address:
-        state alone would not tell them apart."""
+        state alone would not distinguish them."""
         leaf = self.known(tensor)
         if leaf is not None and leaf.seen is not None and leaf.seen[0] != id(value):
             leaf.seen = None
@@ -437,7 +437,7 @@ class _Longer:
 
 
 def state(grad: torch.Tensor | None) -> tuple[int, int] | None:
-    """What tells a gradient from what it was before: its id and version counter."""
+    """What distinguishes a gradient from what it was before: its id and version counter."""
     return None if grad is None else (id(grad), grad._version)
 
 

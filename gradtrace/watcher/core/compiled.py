@@ -1,7 +1,7 @@
-"""torch.compile: how much of the script it took out of sight, and code of ours that it must leave alone.
+"""torch.compile: how much of the script it hides, and code of ours that it must leave alone.
 
 While a compiled function runs, and also in what it calls where it could not be compiled whole, each Python function
-that is entered is compiled as well; ours, which hear of every call, would be compiled over and over.
+that is entered is compiled as well; ours, which see every call, would be compiled over and over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which tensor is this? A number for each tensor and optimizer, that no other one ever gets.
 
-An address is no identity: Python gives the address of a dead tensor to the next one. A weak reference tells whether
+An address is no identity: Python gives the address of a dead tensor to the next one. A weak reference says whether
 the tensor that was met at an address is still the one there; it keeps nothing of the user's alive.
 
 `torch.utils.swap_tensors`, which `module.to()` can be made to use, refuses tensors that are weakly referenced: for the

@@ -2,7 +2,7 @@
 
 A tensor that requires no grad although something that it was computed from did has an origin: the first cut on each path
 to it. While an observer listens, the nodes of operations that use such values are marked with them, so that a graph can be
-asked which constants entered it, and where these come from.
+searched for constants, and where these come from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 #: cut tensors remembered before the dead among them are forgotten
 _MANY = 4_096
-#: cuts told of one tensor
+#: cuts reported of one tensor
 _FEW = 4
 #: places of cuts of which the leaves behind are remembered, and walks for each of them
 _PLACES, _WALKS = 2_048, 2
@@ -314,7 +314,7 @@ class Origins(Observer):
         return found
 
     def _number_of(self, node: Any) -> int:
-        """What tells a node from others: its number; of a leaf's that of the leaf, below zero."""
+        """What identifies a node: its number; of a leaf's that of the leaf, below zero."""
         return -self.session.ids.of(node.variable) if type(node) is walk.ACCUMULATE else node_number(node)
 
     def _is_difference(self, tensor: Tensor, summands: Sequence[Tensor]) -> bool:

@@ -30,17 +30,17 @@ _BY_CODE = {one.__code__: one for one in _FUNCTIONS if _SHARERS[one.__code__] ==
 
 
 class WatchMode(TorchFunctionMode):
-    """Reports calls to the observers that asked for them. Steps aside under `torch.compile` and inside optimizer steps."""
+    """Reports calls to the observers that want them. Steps aside under `torch.compile` and inside optimizer steps."""
 
     def __init__(self, session: Session, steps: Steps, observers: Sequence[Observer]) -> None:
         super().__init__()
         self._session = session
         self._steps = steps
-        self._told_failures = overriding(observers, "failed")
+        self._failure_handlers = overriding(observers, "failed")
         #: height of the stack of modes that we left
         self._left_at: int | None = None
         steps.on_inside = self.stand_aside
-        self._told = _Told(session, observers)
+        self._handlers = _HandlerTable(session, observers)
 
     def __exit__(self, *error: Any) -> None:
         """Leaves the stack for good, wherever in it we are: a mode that the script entered and never left stays."""
@@ -141,27 +141,27 @@ class WatchMode(TorchFunctionMode):
             after = session.sequence()
             if after != before:
                 session.trail.add(before, after, session.frames.stack(sys._getframe(1)))
-                handlers = self._told.of_nodes(func)
+                handlers = self._handlers.of_nodes(func)
                 if handlers or after >= session.wake_at:
                     call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
                     session.guarded(self._made, handlers, call)
-            elif handlers := self._told.of(func, type(out) is torch.Tensor and not out.requires_grad):
+            elif handlers := self._handlers.of(func, type(out) is torch.Tensor and not out.requires_grad):
                 call = TorchCall(sys._getframe(1), func, args, kwargs, out, before, after)
-                session.guarded(session.tell, handlers, call)
+                session.guarded(session.dispatch, handlers, call)
         except Exception as error:  # noqa: BLE001 - as above
             session.fail(error, self)
         return out
 
     def _failed(self, error: BaseException, frame: FrameType, func: Any, args: Any, kwargs: Any, before: int) -> None:
         call = TorchCall(frame, func, args, kwargs, None, before, before)
-        self._session.tell(self._told_failures, call, error)
+        self._session.dispatch(self._failure_handlers, call, error)
 
     def _made(self, handlers: Sequence[Handler], call: TorchCall) -> None:
         session = self._session
-        session.tell(handlers, call)
+        session.dispatch(handlers, call)
         if call.after >= session.wake_at:
             session.sleep()
-            session.tell(self._told.woken, call)
+            session.dispatch(self._handlers.woken, call)
 
 
 def _original(func: FunctionType, caller: FrameType | None) -> Any:
@@ -172,8 +172,8 @@ def _original(func: FunctionType, caller: FrameType | None) -> Any:
     return getattr(TensorBase, name, func)
 
 
-class _Told:
-    """Who is to be told of which calls."""
+class _HandlerTable:
+    """Who handles which calls."""
 
     def __init__(self, session: Session, observers: Sequence[Observer]) -> None:
         by_function: defaultdict[Any, list[Handler]] = defaultdict(list)
@@ -181,9 +181,9 @@ class _Told:
         for one in observers:
             for func, handler in (ask(one.functions) or {}).items():
                 by_function[func].append(handler)
-        self._nodes = [told for one in observers if (told := ask(one.made_nodes))]
-        self._plain = [told for one in observers if (told := ask(one.made_plain))]
-        self.woken = [told for one in observers if (told := ask(one.woken))]
+        self._nodes = [found for one in observers if (found := ask(one.made_nodes))]
+        self._plain = [found for one in observers if (found := ask(one.made_plain))]
+        self.woken = [found for one in observers if (found := ask(one.woken))]
         self._of_function = dict(by_function)
         self._of_nodes = {func: [*handlers, *self._nodes] for func, handlers in by_function.items()}
         self._of_plain = {func: [*handlers, *self._plain] for func, handlers in by_function.items()}

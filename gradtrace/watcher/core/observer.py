@@ -45,9 +45,9 @@ class Observer:
 
     #: whether rules judge by what it reports
     serves_rules: ClassVar[bool] = True
-    #: whether every check has it; the others are made where an option asks for them
+    #: whether every check has it; the others are made where an option needs them
     in_every_check: ClassVar[bool] = True
-    #: observers that must hear of the same call or step before this one
+    #: observers that must get the same call or step before this one
     comes_after: ClassVar[tuple[type[Observer], ...]] = ()
 
     def __init__(self, session: Session) -> None:
@@ -58,19 +58,19 @@ class Observer:
         return nullcontext()
 
     def functions(self) -> Mapping[Any, Handler]:
-        """Who is to be told of calls of these torch functions."""
+        """Who handles calls of these torch functions."""
         return {}
 
     def made_nodes(self) -> Handler | None:
-        """Who is to be told of every call that made nodes of a graph."""
+        """Who handles every call that made nodes of a graph."""
         return None
 
     def woken(self) -> Handler | None:
-        """Who is to be told of a call that made nodes, if it makes the one that `session.wake` was told to wait for."""
+        """Who handles a call that made nodes, if it makes the one that `session.wake` waits for."""
         return None
 
     def made_plain(self) -> Handler | None:
-        """Who is to be told of every call that gave a tensor without a graph."""
+        """Who handles every call that gave a tensor without a graph."""
         return None
 
     def failed(self, call: TorchCall, error: BaseException) -> None:

@@ -13,7 +13,7 @@ from gradtrace.watcher.graph import walk
 
 #: put tensors together as they are; views passed on the way to the operation behind one of them
 _GATHERING, _VIEWS = ("StackBackward0", "CatBackward0"), 8
-#: reentries told of one call, kinds of operations told of one reentry
+#: reentries reported of one call, kinds of operations reported of one reentry
 _MOST, _KINDS = 12, 8
 
 #: a node (None for a root), the old node that it used, and the mark of the call that ran through that
@@ -21,7 +21,7 @@ Edge: TypeAlias = tuple[Any, Any, walk.Mark]
 
 
 def reentries(visit: walk.Visit, session: Session, failed: bool) -> tuple[Reentry, ...]:
-    """The entries of a visit into old graphs. Where the call went well, views are passed over: they spoil nothing."""
+    """The entries of a visit into old graphs. Where the call went well, views are passed over: they are harmless."""
     old = [edge for edge in visit.old if failed or not _is_view(edge[1])]
     if not old:
         return ()
@@ -132,7 +132,7 @@ class _Ancestry:
                     waiting.append((above, upper))
 
     def has_leaves_since(self, number: int) -> bool:
-        """Whether a node made at `number` or later takes in a leaf."""
+        """Whether a node made at `number` or later uses a leaf."""
         return any(
             type(child) is walk.ACCUMULATE
             for node in self._nodes

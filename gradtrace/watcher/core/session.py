@@ -169,10 +169,10 @@ class Session:
             self.fail(error, work)
             return None
 
-    def tell(self, told: Iterable[Callable[..., None]], *args: Any) -> None:
-        """Tells several, within `guarded`: an error of one does not keep the others from hearing."""
+    def dispatch(self, handlers: Iterable[Callable[..., None]], *args: Any) -> None:
+        """Calls several handlers, within `guarded`: an error of one does not keep the others from running."""
         failures = self.failures
-        for one in told:
+        for one in handlers:
             if failures.found and failures.has_stopped(one):
                 continue
             try:
@@ -190,7 +190,7 @@ class Session:
             self.fail(error, self._listener)
 
     def fail(self, error: Exception, work: object) -> None:
-        """An internal error: whatever `work`, a callable or an observer, belongs to stops, and rules hear of it.
+        """An internal error: whatever `work`, a callable or an observer, belongs to stops, and rules learn of it.
 
         Where the script itself has used up the stack the error is not ours.
         """
@@ -216,11 +216,11 @@ class Session:
         return self.phase + self.longest * 3 // 2 + more
 
     def wake(self, number: int = 0) -> None:
-        """Those who sleep are to be told, once, of the first call that makes node `number` or a later one."""
+        """Those who sleep get, once, the first call that makes node `number` or a later one."""
         self.wake_at = min(self.wake_at, number)
 
     def sleep(self) -> None:
-        """They have been told, or are about to be."""
+        """They have been woken, or are about to be."""
         self.wake_at = _NEVER
 
     def own(self, parameters: Iterable[Any], optimizer: Any) -> None:

@@ -38,14 +38,14 @@ class Steps:
 
     def __init__(self, session: Session, stop_after: int | None = None) -> None:
         self._session = session
-        self.told_after: Sequence[Callable[..., None]] = ()
-        self.told_unseen: Sequence[Callable[..., None]] = ()
-        self.told_group: Sequence[Callable[..., None]] = ()
-        self.told_refused: Sequence[Callable[..., None]] = ()
+        self.after_handlers: Sequence[Callable[..., None]] = ()
+        self.unseen_handlers: Sequence[Callable[..., None]] = ()
+        self.group_handlers: Sequence[Callable[..., None]] = ()
+        self.refused_handlers: Sequence[Callable[..., None]] = ()
         self._stop_after = stop_after
         #: an optimizer's own code is running, not a closure of the user's
         self.inside = False
-        #: told when that begins and ends
+        #: called when that begins and ends
         self.on_inside: Callable[[bool], None] = lambda inside: None
         #: the optimizers whose steps are under way, the outermost first
         self._under_way: list[TensorId] = []
@@ -84,7 +84,7 @@ class Steps:
                 self._session.steps += 1
                 self._session.stepped(self._session.ids.of(optimizer))
                 self._session.book.step_unseen(parameters(optimizer), self._session.backward_calls)
-                self._session.tell(self.told_unseen, optimizer)
+                self._session.dispatch(self.unseen_handlers, optimizer)
 
     def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
         @compiled.around
@@ -95,7 +95,9 @@ class Steps:
                 add_group(optimizer, param_group)
             except ValueError as error:
                 session.tidy(error)
-                session.guarded(session.tell, self.told_refused, optimizer, param_group, error, sys._getframe(1))
+                session.guarded(
+                    session.dispatch, self.refused_handlers, optimizer, param_group, error, sys._getframe(1)
+                )
                 raise
             if session.watching:
                 session.guarded(self._own, optimizer, sys._getframe(1))
@@ -109,7 +111,7 @@ class Steps:
             if type(one) is Tensor and not one.requires_grad:
                 cut = Cut(type(optimizer).__name__, "unasked", session.frames.stack(frame))
                 session.unasked.append((weakref.ref(one), cut))
-        session.tell(self.told_group, optimizer, frame)
+        session.dispatch(self.group_handlers, optimizer, frame)
 
     @compiled.ours
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:
@@ -179,7 +181,7 @@ class Steps:
         session.meet(optimizer)
         held, key = list(parameters(optimizer)), session.ids.of(optimizer)
         uses = session.book.step(held, key, stack, session.backward_calls).uses
-        session.tell(self.told_after, optimizer, stack)
+        session.dispatch(self.after_handlers, optimizer, stack)
         session.emit(
             Step(
                 session.steps,
@@ -195,7 +197,7 @@ class Steps:
         )
 
     def failed(self, frame: FrameType | None = None) -> None:
-        """A backward call outside a closure: a step that raised an error has not told us its end; one that takes a second
+        """A backward call outside a closure: a step that raised an error did not report its end; one that takes a second
         derivative itself is still running in `frame`."""
         if self.inside and not any(at.f_code is _STEP for at in _outwards(frame)):
             self._under_way.clear()

@@ -17,7 +17,7 @@ from gradtrace.watcher.compat import SHOW_WARNING, show_warning
 from gradtrace.watcher.core import mode
 from gradtrace.watcher.core.patches import patched
 
-#: what Python says where the stack has fewer frames than it was told to count
+#: what Python says where the stack has fewer frames than it has to count
 _BEYOND = ("<sys>", 0, vars(sys)) if sys.version_info >= (3, 12) else ("sys", 1, vars(sys))
 
 
@@ -25,8 +25,8 @@ _BEYOND = ("<sys>", 0, vars(sys)) if sys.version_info >= (3, 12) else ("sys", 1,
 def placed(failed: Callable[[Exception], None]) -> Iterator[None]:
     """While open, a warning whose place is wrong because of us is raised once more, at its own place.
 
-    Filters, and the lists in which modules keep what they have shown, are then asked about that place too. For this
-    whatever seems to come from our handler must pass the filters at first. `failed` hears of internal errors.
+    Filters, and the lists in which modules keep what they have shown, then see that place too. For this
+    whatever seems to come from our handler must pass the filters at first. `failed` gets internal errors.
     """
     if show_warning is None:
         yield

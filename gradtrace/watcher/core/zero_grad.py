@@ -25,8 +25,8 @@ Clear = Callable[..., None]
 
 @contextmanager
 def watched(session: Session, mode: WatchMode, observers: list[Observer]) -> Iterator[None]:
-    """While open, tells `observers` whose gradients `zero_grad()` of an optimizer or a module has set to None."""
-    told = overriding(observers, "after_zero_grad")
+    """While open, reports to `observers` whose gradients `zero_grad()` of an optimizer or a module has set to None."""
+    handlers = overriding(observers, "after_zero_grad")
 
     def watching(zero_grad: Clear, parameters_of: Callable[[Any], Iterable[torch.Tensor]]) -> Clear:
         @compiled.around
@@ -47,7 +47,7 @@ def watched(session: Session, mode: WatchMode, observers: list[Observer]) -> Ite
         return clear
 
     def cleared(owner: Any, parameters_of: Callable[[Any], Iterable[torch.Tensor]], frame: FrameType) -> None:
-        session.tell(told, list(parameters_of(owner)), frame)
+        session.dispatch(handlers, list(parameters_of(owner)), frame)
 
     with (
         patched(Optimizer, "zero_grad", lambda found: watching(found, parameters)),

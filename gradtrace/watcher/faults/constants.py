@@ -176,8 +176,8 @@ class Constants(Observer):
             child.variable for node in call.nodes for child, _ in node.next_functions if type(child) is walk.ACCUMULATE
         ]
         parameters = frozenset(id(leaf) for leaf in leaves if isinstance(leaf, torch.nn.Parameter))
-        asked = any(isinstance(leaf, torch.nn.Parameter) for leaf in call.leaves)
-        return _Origin("grad", call.stack, call.root, parameters, asked)
+        of_parameter = any(isinstance(leaf, torch.nn.Parameter) for leaf in call.leaves)
+        return _Origin("grad", call.stack, call.root, parameters, of_parameter)
 
 
 def _trains(call: BackwardCall, origin: _Origin) -> bool:

@@ -32,7 +32,7 @@ _STEPS, _LOOKS = 6, 8
 _PASSES = 4
 #: iterations that are as long as the one in which something grew, and how long that is
 _REPEATS, _AS_LONG = 2, 0.8
-#: lines of steps that are told apart
+#: lines of steps that are counted apart
 _LINES = 64
 #: the first so many steps of a line are all looked at
 _EARLY = 12

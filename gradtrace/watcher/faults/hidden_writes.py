@@ -216,7 +216,7 @@ class HiddenWrites(Observer):
             # a perturbation that was taken back does no harm
             if hits and hits[0].stack not in reported and sample.differ(since[0].before, since[-1].values):
                 reported.add(hits[0].stack)
-                self._tell(".data", hits[0].stack, len(hits), (node, name, tensor), call, frame)
+                self._report(".data", hits[0].stack, len(hits), (node, name, tensor), call, frame)
 
     def _look_at_foreign(self, call: BackwardCall, frame: FrameType) -> None:
         of_node = {number: one for one in self._readings for number in range(one.before, one.after)}
@@ -224,13 +224,13 @@ class HiddenWrites(Observer):
         for node, name, tensor in _saved(seen):
             reading = of_node[node_number(node)]
             if reading.memory == saved.memory(tensor) and sample.differ(reading.values, reading.now(tensor)):
-                self._tell("numpy", (), 0, (node, name, tensor), call, frame)
+                self._report("numpy", (), 0, (node, name, tensor), call, frame)
                 break
         if seen and not call.retain:
             done = {of_node[node_number(node)].before for node in seen}
             self._readings = deque((one for one in self._readings if one.before not in done), maxlen=_READINGS)
 
-    def _tell(
+    def _report(
         self,
         how: str,
         written: Stack,

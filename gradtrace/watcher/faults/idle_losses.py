@@ -293,9 +293,9 @@ class IdleLosses(Observer):
             if place.starved >= _SIGHTINGS and not place.used:
                 self.session.emit(UnusedLoss("starved", loss.stack, (), place.step, (), loss.read, place.starved))
             elif judged and place.sightings >= _SIGHTINGS and place.leaves:
-                self._tell(place)
+                self._report(place)
 
-    def _tell(self, place: _LossPlace) -> None:
+    def _report(self, place: _LossPlace) -> None:
         loss = place.loss
         idle = self._reach.names_of_idle(place.leaves) if place.kind == "idle" else ()
         if place.kind == "idle" and (not idle or self._reach.has_entered(loss.left)):

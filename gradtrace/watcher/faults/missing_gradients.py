@@ -1,4 +1,4 @@
-"""Gradients that are None where the script ends over them: read before a backward call, or asked for in vain."""
+"""Gradients that are None where the script ends over them: read before a backward call, or one that no backward call could compute."""
 
 from __future__ import annotations
 
@@ -178,11 +178,11 @@ class MissingGradients(Observer):
         if _NONE not in str(error) or not isinstance(error, (AttributeError, TypeError)):
             return
         if self._read is not None and _same_place(self._read.stack, stack):
-            self._tell(self._read, error)
+            self._report(self._read, error)
         elif self._none is not None and _same_function(self._none.stack, stack):
             self.session.emit(self._none.with_error(_text(error)))
 
-    def _tell(self, read: _MissingRead, error: BaseException) -> None:
+    def _report(self, read: _MissingRead, error: BaseException) -> None:
         kind = "early"
         cut = None
         if not read.requires_grad:

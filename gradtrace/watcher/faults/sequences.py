@@ -164,10 +164,10 @@ class Sequences(Observer):
             found = list(_along_batch(nodes[run.output[0]], run, users))
             self._patience.looked(run.stack, bool(found))
             for node, read in found:
-                self._tell(run, read, self.session.trail.find(node_number(node)))
+                self._report(run, read, self.session.trail.find(node_number(node)))
         self._runs = [run for run in self._runs if run not in met]
 
-    def _tell(self, run: _SequenceRun, read: str, taken: Stack) -> None:
+    def _report(self, run: _SequenceRun, read: str, taken: Stack) -> None:
         kind = ("sequence", "sequence, batch first")[not run.batch]
         self.session.emit(MixedBatch(kind, run.name, run.shape, run.stack, read, taken))
 

@@ -79,7 +79,7 @@ class Terms(Observer):
         self._looking = True
         self._terms: list[_Term] = []
         #: sightings of terms, by place and kind, and the user's names for what is behind them
-        self._told: dict[tuple[Stack, str], int] = {}
+        self._sightings: dict[tuple[Stack, str], int] = {}
         self._names: dict[TensorId, str] = {}
         session.wake()
         origins.listen(self)
@@ -117,8 +117,8 @@ class Terms(Observer):
 
     def _rebuilt(self, call: BackwardCall) -> list[tuple[Tensor, Cut]]:
         """Leaves that were made of values without a graph, and require grad again."""
-        loose = [leaf for leaf in call.leaves if not isinstance(leaf, torch.nn.Parameter) and leaf.numel() == 1]
-        found = [(leaf, self._origins.of_leaf(leaf)) for leaf in loose if not self.session.owned(leaf)]
+        scalars = [leaf for leaf in call.leaves if not isinstance(leaf, torch.nn.Parameter) and leaf.numel() == 1]
+        found = [(leaf, self._origins.of_leaf(leaf)) for leaf in scalars if not self.session.owned(leaf)]
         return [(leaf, cuts[0]) for leaf, cuts in found if cuts]
 
     def _owned_behind(self, constant: Constant) -> bool:
@@ -190,8 +190,8 @@ class Terms(Observer):
         if not lost or (term.kind == "term" and chosen):
             return
         place = term.stack, term.kind
-        self._told[place] = self._told.get(place, 0) + 1
-        if self._told[place] == _SIGHTINGS:
+        self._sightings[place] = self._sightings.get(place, 0) + 1
+        if self._sightings[place] == _SIGHTINGS:
             names = (self._names.get(key, "") for key in term.behind if key in lost)
             self.session.emit(
                 DeadTerm(

@@ -165,9 +165,9 @@ class Values(Observer):
             hit = _reached(birth, run, leaves)
             if hit and not self._is_ruined(call):
                 reported.add(made)
-                self._tell(call, run, cause, birth, hit)
+                self._report(call, run, cause, birth, hit)
 
-    def _tell(
+    def _report(
         self,
         call: BackwardCall,
         run: _BackwardRun,

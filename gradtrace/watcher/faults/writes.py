@@ -255,6 +255,6 @@ def _writes(name: str) -> bool:
 
 
 def _flagged() -> Sequence[Any]:
-    """The functions that write if they are asked to by `inplace` or `max_norm`."""
+    """The functions that write only with `inplace` or `max_norm`."""
     functions = (one for one in vars(torch.nn.functional).values() if hasattr(one, "__code__"))
     return [one for one in functions if {"inplace", "max_norm"} & set(one.__code__.co_varnames)]

@@ -165,7 +165,7 @@ class Accounts(Observer):
         """Drops the optimizers that are gone and of which all is reported."""
         gone = [key for key, one in self._accounts.items() if one.steps and not self.session.is_alive(key)]
         for key in gone:
-            self._tell_times(self._accounts.pop(key))
+            self._report_times(self._accounts.pop(key))
 
     # steps
 
@@ -183,7 +183,7 @@ class Accounts(Observer):
         if single is not None and account.is_again(stack, calls, single):
             account.times += 1
         else:
-            self._tell_times(account)
+            self._report_times(account)
             account.source = single
             account.fed = OptimizerStep(
                 optimizer=account.name,
@@ -201,7 +201,7 @@ class Accounts(Observer):
             self.session.emit(account.fed)
         account.calls, account.stack = self.session.backward_calls, stack
 
-    def _tell_times(self, account: _Account) -> None:
+    def _report_times(self, account: _Account) -> None:
         if account.fed is not None and account.times:
             self.session.emit(replace(account.fed, times=account.times))
             account.times = 0
@@ -261,24 +261,24 @@ class Accounts(Observer):
 
     def at_end(self) -> None:
         for account in self._accounts.values():
-            self._tell_times(account)
-        self._tell_rest()
+            self._report_times(account)
+        self._report_rest()
 
     def so_far(self) -> None:
         for account in self._accounts.values():
             if account.fed is not None and account.times:
                 self.session.emit(replace(account.fed, times=account.times))
-        self._tell_rest()
+        self._report_rest()
 
-    def _tell_rest(self) -> None:
+    def _report_rest(self) -> None:
         """The optimizers that have made no step, and the gradients that no optimizer uses."""
         stepped = {key for key, account in self._accounts.items() if account.steps}
         for key, account in self._accounts.items():
             if not account.steps and account.waiting:
-                self._tell_unstepped(key, account, stepped)
-        self._tell_collected()
+                self._report_unstepped(key, account, stepped)
+        self._report_collected()
 
-    def _tell_unstepped(self, key: TensorId, account: _Account, stepped: set[TensorId]) -> None:
+    def _report_unstepped(self, key: TensorId, account: _Account, stepped: set[TensorId]) -> None:
         own = [one for one in account.waiting.values() if stepped.isdisjoint(_sharing(one.last, key))]
         given = [(self._given(one.last, key), one.calls, one.used or bool(one.last.users())) for one in own]
         given.sort(key=lambda one: (bool(one[0].foreign), -one[1]))
@@ -287,7 +287,7 @@ class Accounts(Observer):
             others, clears = self.session.steps - account.since, self.session.book.clears[key]
             self.session.emit(Unstepped(account.name, first, calls, used, others, clears))
 
-    def _tell_collected(self) -> None:
+    def _report_collected(self) -> None:
         kept: defaultdict[int, list[Leaf]] = defaultdict(list)
         for leaf in self.session.book.leaves():
             unowned = leaf.shares and not leaf.owners and leaf.shares[-1].portion is not leaf.shares[-1].call.inputs

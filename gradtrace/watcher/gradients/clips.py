@@ -43,7 +43,7 @@ class _Clip:
 
 
 class Clips:
-    """Hears from `Acts` what the user's code does to gradients."""
+    """Learns from `Acts` what the user's code does to gradients."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -96,14 +96,14 @@ class Clips:
             return
         clip.seen.clear()
         if clip.count and not clip.open:
-            self._tell(clip, "empty" if clip.known else "never", ())
+            self._report(clip, "empty" if clip.known else "never", ())
         clip.stray = _given(clip.strays) if clip.strays and clip.fresh else None
         clip.strays.clear()
 
     def unscale(self, frame: FrameType, leaf: Leaf | None) -> None:
         self.close()
         if leaf is not None and leaf.clip is not None and not leaf.clip.reported:
-            self._tell(leaf.clip, "scaled", self._session.frames.stack(frame))
+            self._report(leaf.clip, "scaled", self._session.frames.stack(frame))
 
     def used(self, leaf: Leaf) -> None:
         """A step, or the user's code, uses the gradient."""
@@ -115,7 +115,7 @@ class Clips:
     def _settle(self, leaf: Leaf) -> None:
         clip, leaf.clip = leaf.clip, None
         if clip is not None and not clip.reported:
-            self._tell(clip, "used", ())
+            self._report(clip, "used", ())
 
     def cleared(self, leaf: Leaf, stack: Stack) -> None:
         self.close()
@@ -126,9 +126,9 @@ class Clips:
             return
         clip.open -= 1
         if not clip.open:
-            self._tell(clip, "cleared" if clip.fresh or not clip.spent else "spent", clip.spent or stack)
+            self._report(clip, "cleared" if clip.fresh or not clip.spent else "spent", clip.spent or stack)
 
-    def _tell(self, clip: _Clip, fate: str, then: Stack) -> None:
+    def _report(self, clip: _Clip, fate: str, then: Stack) -> None:
         clip.reported = True
         if clip.measures:
             return

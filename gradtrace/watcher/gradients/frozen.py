@@ -18,7 +18,7 @@ from gradtrace.watcher.core.steps import parameters
 
 Tensor = torch.Tensor
 
-#: steps that move it, freezings remembered, names told
+#: steps that move it, freezings remembered, names reported
 _MOVES = 2
 _MANY = 20_000
 _NAMES = 6

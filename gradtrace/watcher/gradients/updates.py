@@ -17,7 +17,7 @@ Tensor = torch.Tensor
 
 
 class Updates:
-    """Hears of reads and writes from `Acts`."""
+    """Gets reads and writes from `Acts`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -57,11 +57,11 @@ def broken(nodes: Sequence[Any], message: str) -> Broken | None:
     others: list[Broken] = []
     for node in nodes:
         for name in _names(node):
-            told = _complaint(node, name)
-            if told is None:
+            raised = _complaint(node, name)
+            if raised is None:
                 continue
-            found = Broken(node, name, _first_written(node, name, told), told)
-            if _fact(told) == wanted:
+            found = Broken(node, name, _first_written(node, name, raised), raised)
+            if _fact(raised) == wanted:
                 return found
             others.append(found)
     return others[0] if others else None

@@ -25,7 +25,7 @@ _LINK = 2_000
 
 ACCUMULATE: Any = type(torch.empty(0, requires_grad=True).expand(0).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
 
-#: operations that compute nothing: using their node again spoils nothing
+#: operations that compute nothing: using their node again is harmless
 VIEWS = frozenset(
     name + "Backward0"
     for name in (
@@ -150,7 +150,7 @@ def below(node: Any) -> dict[Any, None]:
 
 
 def restrict(found: Visit, inputs: Sequence[Any]) -> Visit:
-    """What of the visit runs when gradients are asked for `inputs` alone: the nodes between the roots and them."""
+    """What of the visit runs when gradients of `inputs` alone are computed: the nodes between the roots and them."""
     wanted = set(roots_of(inputs))
     # the gradient of an input is taken before its node runs
     old = [edge for edge in found.old if any(one in wanted for one in below(edge[1]) if one is not edge[1])]
@@ -162,7 +162,7 @@ def restrict(found: Visit, inputs: Sequence[Any]) -> Visit:
             if user not in runs:
                 runs.add(user)
                 waiting.append(user)
-    leaves = [leaf for leaf in found.leaves if any(leaf is asked for asked in inputs)]
+    leaves = [leaf for leaf in found.leaves if any(leaf is one for one in inputs)]
     nodes = {node: user for node, user in found.nodes.items() if node in runs}
     kept = {mark for node in nodes if (mark := mark_of(node))} if found.kept else set()
     return Visit(nodes, leaves, old, kept, found.whole)

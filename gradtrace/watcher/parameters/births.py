@@ -1,4 +1,4 @@
-"""Where parameters and optimizers were made: what a module registers and what an optimizer takes in."""
+"""Where parameters and optimizers were made: what a module registers and what an optimizer is passed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
-#: births remembered: more parameters than any model has at a time
+#: births remembered: more parameters than any model has at once
 _MOST = 200_000
 
 

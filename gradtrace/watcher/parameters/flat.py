@@ -227,7 +227,7 @@ class FlatGradients(Observer):
         always = [one for one in self._zero.values() if one.matrix and not one.late]
         unexplained = [one for one in always if one.open and one.calls >= _ITERATIONS_ALONE]
         names = tuple(dict.fromkeys(one.name for one in unexplained))[:_NAMES]
-        self._tell_flat()
+        self._report_flat()
         if unexplained:
             first = unexplained[0]
             self.session.emit(FlatGradient(names, len(unexplained), "", first.backward, first.calls, first.backward))
@@ -236,13 +236,13 @@ class FlatGradients(Observer):
 
     so_far = at_end
 
-    def _tell_flat(self) -> None:
-        told: dict[tuple[Stack, str], list[_Zero]] = {}
+    def _report_flat(self) -> None:
+        groups_found: dict[tuple[Stack, str], list[_Zero]] = {}
         for zero in self._zero.values():
             enough = _ITERATIONS_SATURATED if zero.saturated else _ITERATIONS
             if zero.calls >= enough and zero.paths >= 2 and zero.stack:
-                told.setdefault((zero.stack[:1], zero.op), []).append(zero)
-        for found in told.values():
+                groups_found.setdefault((zero.stack[:1], zero.op), []).append(zero)
+        for found in groups_found.values():
             first = found[0]
             if first.product and len(found) < 2:
                 continue

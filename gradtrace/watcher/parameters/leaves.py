@@ -26,7 +26,7 @@ from gradtrace.watcher.parameters.births import Births
 
 Tensor = torch.Tensor
 
-#: reads told of, and nodes between a tensor and the leaf that it was made from
+#: reads reported, and nodes between a tensor and the leaf that it was made from
 _READS = 64
 _CHAIN = 8
 _SETATTR = torch.nn.Module.__setattr__.__code__
@@ -41,7 +41,7 @@ class Leaves(Observer):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        # `Module.__setattr__` asks for a name of the type only to put it into its error
+        # `Module.__setattr__` reads a name of the type only for its error message
         with patched(torch, "typename", self._naming):
             yield
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _STRETCHES = 50
 #: parameters followed
 _PARAMETERS = 20_000
-#: plain tensors that require grad and are in no optimizer: inputs may come anew with each batch
+#: plain tensors that require grad and are in no optimizer: inputs may be new with each batch
 _PLAIN = 100
 #: searches of the running frames for names: new parameters may come at each iteration
 _SEARCHES = 8

@@ -1,7 +1,7 @@
 """Parameters that were trained for a while, and get no gradient any more since a cut lies on their path.
 
 A backward call of one place reaches the same leaves again and again. Where it suddenly reaches fewer, the next calls of
-that place are asked which constants entered their graphs: a cut that was made for the first time when the leaves went
+that place are searched for constants in their graphs: a cut that was made for the first time when the leaves went
 missing, and that has them behind it, is what took their gradient.
 """
 
@@ -28,7 +28,7 @@ from gradtrace.watcher.core.steps import parameters
 _CALLS = 3
 #: steps of one optimizer without a gradient that end the doubt
 _STEPS = 3
-#: calls whose graphs are asked for the cut, after leaves went missing
+#: calls whose graphs are searched for the cut, after leaves went missing
 _LOOKS = 8
 #: backward calls between the first of the cuts and the first call that lacks the leaves: a batch or an episode may have
 #: begun without the cut

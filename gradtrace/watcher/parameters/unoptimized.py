@@ -27,7 +27,7 @@ from gradtrace.watcher.parameters.unreached import LOOKS, Reach, fingerprint
 Tensor = torch.Tensor
 
 _ITERATIONS = 3
-#: candidates at a time, searches for names and for what a graph does with them, names told
+#: candidates at once, searches for names and for what a graph does with them, names reported
 _MANY = 4_096
 _SEARCHES = 6
 _NAMES = 6
@@ -151,7 +151,7 @@ class Unowned(Observer):
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if not call.accumulates:
-            # what gradients are asked for by autograd.grad is an input
+            # what autograd.grad computes gradients of is an input
             for leaf in call.leaves:
                 if not isinstance(leaf, torch.nn.Parameter):
                     self._leave(self.session.ids.of(leaf))
@@ -292,20 +292,20 @@ class Unowned(Observer):
     # what it comes to
 
     def at_end(self) -> None:
-        told: dict[tuple[str, Stack, str], list[_UnownedParameter]] = {}
+        groups_found: dict[tuple[str, Stack, str], list[_UnownedParameter]] = {}
         for candidate in self._candidates.values():
             why = self._why(candidate) if candidate.iterations >= _ITERATIONS else ""
             if why:
                 place, container = self._container(candidate) if why in _HELD else ((), "")
                 born = candidate.converted[1] if candidate.converted else self._born(candidate)
                 group = place or (born[:1] if why in ("forward", "replaced", "converted", "late") else ())
-                told.setdefault((why, group, container or candidate.root), []).append(candidate)
-        for (why, _, container), found in told.items():
+                groups_found.setdefault((why, group, container or candidate.root), []).append(candidate)
+        for (why, _, container), found in groups_found.items():
             if why not in _BY_SIZE or sum(one.numel for one in found) <= max(one.owned for one in found):
-                self._tell(why, container, found)
+                self._report(why, container, found)
         for stack, one in self._passing.items():
             if one.iterations >= _ITERATIONS and not one.stays:
-                self._tell_passing(stack, one)
+                self._report_passing(stack, one)
 
     def so_far(self) -> None:
         self._ends = False
@@ -395,7 +395,7 @@ class Unowned(Observer):
                 return at_line(holder.path, found.lineno, found.end_lineno, constructor), f"{owner}.{attribute}"
         return (), f"{owner}.{attribute}"
 
-    def _tell_passing(self, stack: Stack, one: _Passing) -> None:
+    def _report_passing(self, stack: Stack, one: _Passing) -> None:
         line = None if one.kind else questions.called_around(stack[0], "Parameter")
         born = stack if line is None else (stack[0]._replace(line=line, column=None, end_column=None), *stack[1:])
         kind, where = (one.made.kind, one.made.stack) if one.made else ("", ())
@@ -403,7 +403,7 @@ class Unowned(Observer):
             Unoptimized("passing", (), 1, one.iterations, born, one.kind, (), "", kind, where, one.backward)
         )
 
-    def _tell(self, why: str, container: str, found: list[_UnownedParameter]) -> None:
+    def _report(self, why: str, container: str, found: list[_UnownedParameter]) -> None:
         first = found[0]
         place, _ = self._container(first) if why in _HELD else (self._unfrozen.get(first.key, ()), "")
         made, birth = first.alias or first.made, first.birth

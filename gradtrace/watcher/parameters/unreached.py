@@ -35,17 +35,17 @@ Tensor = torch.Tensor
 _STEPS = 3
 #: steps after which the values of idle parameters are looked at
 LOOKS = frozenset((1, 2, 3, 4, 6, *(2**power for power in range(3, 31))))
-#: optimizers of the past that are told of, calls looked at, walks made and searches for names, at most
+#: past optimizers that are reported, calls looked at, walks made and searches for names, at most
 _PAST = 64
 _CALLS = 200_000
 _WALKS = 64
 _SEARCHES = 6
 _NAMES = 6
-#: backward calls whose graphs are asked which constants entered them
+#: backward calls whose graphs are searched for constants
 _GRAPHS = 256
 #: places of cuts behind such constants
 _ENTERED = 1_024
-#: calls that take in parameters and give several tensors
+#: calls that use parameters and give several tensors
 _SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
 #: what takes a value out as it is
 _TAKEN_OUT = (Tensor.detach, Tensor.data.__get__)  # type: ignore[attr-defined]
@@ -69,10 +69,10 @@ class _Suspect:
     def __init__(self, tensor: Tensor, birth: Birth | None) -> None:
         self.birth = birth
         self.mark = fingerprint(tensor)
-        #: where an operation took it in, with gradients on and with gradients off
+        #: where an operation used it, with gradients on and with gradients off
         self.used: Stack = ()
         self.off: Stack = ()
-        #: the backward of a custom Function that took it in, and gave no gradient for it
+        #: the backward of a custom Function that used it, and gave no gradient for it
         self.withheld: Stack = ()
         #: where its own value was taken out of torch
         self.number: Cut | None = None
@@ -102,7 +102,7 @@ class _Group:
         self.holders = Holders()
 
     @property
-    def is_telling(self) -> bool:
+    def is_reportable(self) -> bool:
         """Whether it is known well enough that some of its parameters get no gradient."""
         return bool(self.suspects) and self.steps >= _STEPS
 
@@ -153,7 +153,7 @@ class Reach(Observer):
 
     def names_of_idle(self, leaves: Collection[TensorId]) -> tuple[str, ...]:
         """The user's names for those of these parameters that never received a gradient."""
-        groups = [group for group in (*self._past, *self._groups.values()) if group.is_telling]
+        groups = [group for group in (*self._past, *self._groups.values()) if group.is_reportable]
         found = [(group, key) for group in groups for key, one in group.suspects.items() if not one.elsewhere]
         return tuple(group.holders.names.get(key, "") for group, key in found if key in leaves)
 
@@ -161,7 +161,7 @@ class Reach(Observer):
         """Another finding explains why this optimizer's parameters are idle."""
         self._groups.pop(key, None)
 
-    # what the operations take in
+    # what the operations use
 
     def _watching(self) -> bool:
         if not self._suspects or self._calls_left <= 0:
@@ -180,7 +180,7 @@ class Reach(Observer):
                 self._note_inputs(call, tensors_in(call.args[:1]))
 
     def _written(self, call: TorchCall) -> None:
-        """`linear.weight.data.copy_(u @ v)`: the layer computes with the values, and the way back ends."""
+        """`linear.weight.data.copy_(u @ v)`: the layer computes with the values, and the path ends."""
         target, *given = call.inputs[:2]
         if not self._suspects or not given or not given[0].requires_grad or call.after == call.before:
             return
@@ -301,7 +301,7 @@ class Reach(Observer):
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         group = self._groups.get(self.session.ids.known(optimizer))
         if group is None or group.optimizer() is not optimizer:
-            if group is not None and group.is_telling and len(self._past) < _PAST:
+            if group is not None and group.is_reportable and len(self._past) < _PAST:
                 self._past.append(group)
             group = self._groups[self.session.ids.of(optimizer)] = self._begin(optimizer)
         if self.session.backward_calls == group.calls:
@@ -344,24 +344,24 @@ class Reach(Observer):
 
     def at_end(self) -> None:
         for group in (*self._past, *self._groups.values()):
-            if group.is_telling:
-                self._tell(group)
+            if group.is_reportable:
+                self._report(group)
 
     so_far = at_end
 
-    def _tell(self, group: _Group) -> None:
-        told: dict[Any, list[tuple[TensorId, str, Stack, Cut | None]]] = {}
+    def _report(self, group: _Group) -> None:
+        groups_found: dict[Any, list[tuple[TensorId, str, Stack, Cut | None]]] = {}
         for one, suspect in group.suspects.items():
             why, where, cut = self._reason(one, suspect, group)
             if (why == "ignored" and suspect.derived) or (why != "cut" and suspect.elsewhere):
                 continue
             if why != "unused":
-                told.setdefault((why, where[:1]), []).append((one, "", where, cut))
+                groups_found.setdefault((why, where[:1]), []).append((one, "", where, cut))
                 continue
             root = self._root(group, one)
             born = group.holders.born(suspect.birth.stack, root) if suspect.birth else ()
-            told.setdefault((why, born[:1], root.rpartition(".")[2]), []).append((one, root, born, cut))
-        for (why, *_), found in told.items():
+            groups_found.setdefault((why, born[:1], root.rpartition(".")[2]), []).append((one, root, born, cut))
+        for (why, *_), found in groups_found.items():
             self._emit(why, group, found, group.made.stack if group.made else ())
 
     def _reason(self, key: TensorId, suspect: _Suspect, group: _Group) -> tuple[str, Stack, Cut | None]:

@@ -533,7 +533,7 @@ def _tags(
 ) -> tuple[str, ...]:
     kind = _kind_of(node)
     states = [one.state for one in saved]
-    told = (
+    present = (
         SavedState.FREED in states,
         SavedState.MODIFIED in states,
         kind.custom,
@@ -543,7 +543,7 @@ def _tags(
         created,
         isinstance(live, torch.Tensor) and bool(live._backward_hooks),
     )
-    return tuple(compress(_TAGS, told))
+    return tuple(compress(_TAGS, present))
 
 
 @lru_cache(maxsize=1024)

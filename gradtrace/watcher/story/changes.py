@@ -83,10 +83,10 @@ class Changes:
 
     def look(self, found: Iterable[tuple[str, Any]], scope: Mapping[str, Any], outer: Mapping[str, Any]) -> None:
         """Takes the moment in without telling what changed."""
-        for _ in self.told(found, Statement("", 0, 0, ()), scope, outer, False, False):
+        for _ in self.facts(found, Statement("", 0, 0, ()), scope, outer, False, False):
             pass
 
-    def told(
+    def facts(
         self,
         found: Iterable[tuple[str, Any]],
         statement: Statement,
@@ -136,8 +136,8 @@ class Changes:
         if before is not None and same and kept and (before.name, before.requires_grad) == (name, tensor.requires_grad):
             return before
         numbers = before.value if before is not None and same else value(tensor)
-        told = before.grad if before is not None and kept else None if grad is None else value(grad)
-        return _Known(name, version, memory, tensor.requires_grad, numbers, seen, told)
+        grad_then = before.grad if before is not None and kept else None if grad is None else value(grad)
+        return _Known(name, version, memory, tensor.requires_grad, numbers, seen, grad_then)
 
     def _is_exposed(self, tensor: Tensor) -> bool:
         return bool(self._exposed) and saved.memory(tensor) in self._exposed

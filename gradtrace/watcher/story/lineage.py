@@ -153,7 +153,7 @@ class Lineage:
 
 
 class Way(NamedTuple):
-    """How a backward call came to a leaf: the user's names on one way, and how many operations took the leaf in."""
+    """How a backward call came to a leaf: the user's names on one path, and how many operations used the leaf."""
 
     leaf: str
     names: str

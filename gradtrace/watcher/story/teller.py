@@ -68,7 +68,7 @@ class _RunningFunction:
     local: dict[int, str] = field(default_factory=dict)
     #: what it was given, until it has a statement to report; None for the script itself
     given: tuple[str, ...] | None = None
-    told: bool = False
+    given_shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Storyteller(Observer):
         self._stop: Callable[[], None] = lambda: None
 
     def attach(self, session: Session, cuts: Origins, steps: Steps) -> None:
-        """Tells it of whose run."""
+        """Says of which run."""
         self.session, self._steps = session, steps
         self._lineage = Lineage(session, self._name)
         self._changes = Changes(self._lineage, cuts, session.book)
@@ -114,7 +114,7 @@ class Storyteller(Observer):
     def watched(self) -> Iterator[None]:
         for code in callbacks():
             spare(code)
-        with _heard(lambda text: self.session.guarded(self._hear, text)), traced(self) as self._stop:
+        with _overheard(lambda text: self.session.guarded(self._note_printed, text)), traced(self) as self._stop:
             yield
 
     def abandoned(self) -> None:
@@ -141,7 +141,7 @@ class Storyteller(Observer):
 
     def _enter(self, frame: FrameType) -> None:
         code = frame.f_code
-        self._look_from(frame.f_back, tell=True)
+        self._look_from(frame.f_back, emit=True)
         scope = _variables(frame) if code.co_name != "<module>" and not self._hidden() else {}
         given = [(name, one, self._name(one)) for name, one in scope.items() if isinstance(one, Tensor)]
         self._running.append(_RunningFunction(id(frame), code, local={id(one): name for name, one, _ in given}))
@@ -150,7 +150,7 @@ class Storyteller(Observer):
             texts = tuple(f"{name} = {known or _plain(one)}" for name, one, known in given)
             self._running[-1].given = texts
 
-    def _look_from(self, frame: FrameType | None, tell: bool) -> None:
+    def _look_from(self, frame: FrameType | None, emit: bool) -> None:
         """Where a function begins or has ended: what its caller sees by then.
 
         What changed before it began is due to the statement that called it; its own variables are gone when it ended.
@@ -163,9 +163,9 @@ class Storyteller(Observer):
         place = replace(running.place, targets=())
         scope = names.variables(frame)
         around = names.around(frame, scope, self.session.frames)
-        facts = self._changes.told(around, place, scope, frame.f_globals, self._steps.running, _asked(running.facts))
+        facts = self._changes.facts(around, place, scope, frame.f_globals, self._steps.running, _asked(running.facts))
         running.local = self._changes.local
-        if tell:
+        if emit:
             running.facts += facts
 
     def _hidden(self) -> bool:
@@ -206,13 +206,13 @@ class Storyteller(Observer):
         if not first or not self._wanted.line_fits(first) or len(self._running) > _DEEPEST:
             running.place, self._stale = None, True
             return
-        fresh = running.given is not None and not running.told
+        fresh = running.given is not None and not running.given_shown
         if (self._stale or fresh or self._wanted.function) and not self._hidden():
             scope = _variables(frame)
             self._changes.look(names.around(frame, scope, self.session.frames), scope, frame.f_globals)
             running.local, self._stale = self._changes.local, False
-        if running.given is not None and not running.told:
-            code, running.told = running.code, True
+        if running.given is not None and not running.given_shown:
+            code, running.given_shown = running.code, True
             self._chronicle.enter(getattr(code, "co_qualname", code.co_name), path, code.co_firstlineno, running.given)
         running.place = Statement(path, first, last, questions.targets(path, first))
         self._changes.local = running.local
@@ -232,7 +232,7 @@ class Storyteller(Observer):
         around = names.around(frame, scope, self.session.frames)
         step = self._steps.running or any(isinstance(fact, Stepped) for fact in facts)
         ends: list[Fact] = [fact for fact in facts if isinstance(fact, Raised)]
-        changed = self._changes.told(around, place, scope, frame.f_globals, step, _asked(facts))
+        changed = self._changes.facts(around, place, scope, frame.f_globals, step, _asked(facts))
         running.local = self._changes.local
         if torch.is_grad_enabled() != running.enabled:
             changed.append(Mode(not running.enabled))
@@ -278,10 +278,10 @@ class Storyteller(Observer):
         running = self._running[-1]
         self._finish(running, frame)
         self._running.pop()
-        if running.told:
+        if running.given_shown:
             self._chronicle.leave()
         self._changes.local = self._running[-1].local if self._running else {}
-        self._look_from(frame.f_back, tell=False)
+        self._look_from(frame.f_back, emit=False)
         self._stale = self._stale or not self._running
 
     # what torch does
@@ -320,8 +320,8 @@ class Storyteller(Observer):
         leaves = self._changes.in_order(ways)
         reached = {id(leaf) for leaf in call.leaves}
         self._reached = reached if len(self._reached) > _LEAVES else self._reached | reached
-        told = named if call.accumulates and call.whole else ()
-        missed = [self._name(one) or name for name, one in told if self._is_missed(one, reached)]
+        stored = named if call.accumulates and call.whole else ()
+        missed = [self._name(one) or name for name, one in stored if self._is_missed(one, reached)]
         self._asked = Asked(
             call.number,
             call.request,
@@ -343,13 +343,13 @@ class Storyteller(Observer):
         return self.session.owned(tensor) or id(tensor) not in self._reached
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        told = None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
-        self._note(replace(self._asked, error=told))
+        text = None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
+        self._note(replace(self._asked, error=text))
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
         self._note(Stepped(type(optimizer).__name__))
 
-    def _hear(self, text: str) -> None:
+    def _note_printed(self, text: str) -> None:
         if self._running and len(self._running[-1].printed) < _MOST:
             self._running[-1].printed.append(text)
 
@@ -374,14 +374,14 @@ def _plain(tensor: Tensor) -> str:
 
 
 @contextmanager
-def _heard(hear: Callable[[str], None]) -> Iterator[None]:
-    """Tells what goes through `sys.stdout.write`; the stream stays the same object and gets everything as before."""
+def _overheard(listen: Callable[[str], None]) -> Iterator[None]:
+    """Passes on what goes through `sys.stdout.write`; the stream stays the same object and gets everything as before."""
     stream = sys.stdout
     write = getattr(stream, "write", None)
 
     def both(text: str) -> Any:
         if isinstance(text, str):
-            hear(text)
+            listen(text)
         return write(text) if write is not None else None
 
     try:

@@ -1,4 +1,4 @@
-"""Tells which line of the user's code runs next: by `sys.monitoring` where there is one, else by `sys.settrace`.
+"""Reports which line of the user's code runs next: by `sys.monitoring` where there is one, else by `sys.settrace`.
 
 Both see every function that is entered; only in those that the listener wants do they look at lines. No torch here.
 """
@@ -44,7 +44,7 @@ class Listener(Protocol):
 
 @contextmanager
 def traced(listener: Listener) -> Iterator[Callable[[], None]]:
-    """Tells the listener of this thread's lines; gives what ends that at once, for a forked child."""
+    """Reports this thread's lines to the listener; gives what ends that at once, for a forked child."""
     with (_monitored if _free_tool() is not None else _settraced)(listener) as stop:
         yield stop
 
@@ -133,7 +133,7 @@ def _monitored(listener: Listener) -> Iterator[Callable[[], None]]:
         for code in wanted:
             monitoring.set_local_events(tool, code, 0)
 
-    told = {
+    callbacks = {
         events.PY_START: enter,
         events.PY_RESUME: enter,
         events.PY_THROW: throw,
@@ -144,7 +144,7 @@ def _monitored(listener: Listener) -> Iterator[Callable[[], None]]:
         events.RAISE: fail,
     }
     monitoring.use_tool_id(tool, _NAME)
-    for event, callback in told.items():
+    for event, callback in callbacks.items():
         monitoring.register_callback(tool, event, callback)
     everywhere = events.PY_START | events.PY_RESUME | events.PY_THROW | events.PY_UNWIND | events.RAISE
     monitoring.set_events(tool, everywhere)
@@ -153,7 +153,7 @@ def _monitored(listener: Listener) -> Iterator[Callable[[], None]]:
     finally:
         with suppress(ValueError):
             stop()
-            for event in told:
+            for event in callbacks:
                 monitoring.register_callback(tool, event, None)
         monitoring.free_tool_id(tool)
         # what was switched off with DISABLE is so for good otherwise

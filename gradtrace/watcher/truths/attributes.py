@@ -32,7 +32,7 @@ class Attributes(Observer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._told: set[tuple[str, str]] = set()
+        self._reported: set[tuple[str, str]] = set()
         self._steps: Counter[TensorId] = Counter()
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
@@ -45,7 +45,7 @@ class Attributes(Observer):
                     found.setdefault(key, []).append(leaf)
         for key, leaves in found.items():
             known = [self.session.book.known(leaf) for leaf in leaves[:_NAMES]]
-            self._tell(key, "tensor", tuple(leaf.name for leaf in known if leaf is not None), len(leaves))
+            self._report(key, "tensor", tuple(leaf.name for leaf in known if leaf is not None), len(leaves))
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         key = self.session.ids.of(optimizer)
@@ -60,11 +60,11 @@ class Attributes(Observer):
                     if held is False and _is_alike(attribute) and any(one.requires_grad for one in value.parameters()):
                         found.setdefault(attribute, []).append(name)
         for attribute, holders in found.items():
-            self._tell(attribute, "module", tuple(holders[:_NAMES]), len(holders))
+            self._report(attribute, "module", tuple(holders[:_NAMES]), len(holders))
 
-    def _tell(self, key: str, kind: str, holders: tuple[str, ...], count: int) -> None:
-        if (key, kind) not in self._told:
-            self._told.add((key, kind))
+    def _report(self, key: str, kind: str, holders: tuple[str, ...], count: int) -> None:
+        if (key, kind) not in self._reported:
+            self._reported.add((key, kind))
             self.session.emit(IgnoredAttribute(key, kind, holders, count, self._files()))
 
     def _files(self) -> tuple[str, ...]:

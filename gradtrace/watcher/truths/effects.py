@@ -90,25 +90,25 @@ class Effects(Observer):
             checked += steps.count
             empty += steps.empty
             broken += max(steps.zero, steps.lost)
-            self._tell(steps)
+            self._report(steps)
         self.session.emit(Truth("steps find gradients", checked, empty))
         self.session.emit(Truth("steps change parameters", checked, broken))
 
     so_far = at_end
 
-    def _tell(self, steps: _StepEffects) -> None:
+    def _report(self, steps: _StepEffects) -> None:
         if steps.count < _ENOUGH:
             return
         if steps.lost >= _ENOUGH and not steps.changed:
-            self._tell_row(steps, "precision", "always", steps.count)
+            self._report_row(steps, "precision", "always", steps.count)
         elif steps.zero == steps.count:
-            self._tell_row(steps, "rate", "always", steps.count)
+            self._report_row(steps, "rate", "always", steps.count)
         elif steps.trailing >= _ENOUGH:
-            self._tell_row(steps, "rate", "end", steps.trailing)
+            self._report_row(steps, "rate", "end", steps.trailing)
         elif steps.leading >= _ENOUGH:
-            self._tell_row(steps, "rate", "start", steps.leading)
+            self._report_row(steps, "rate", "start", steps.leading)
 
-    def _tell_row(self, steps: _StepEffects, why: str, when: str, number: int) -> None:
+    def _report_row(self, steps: _StepEffects, why: str, when: str, number: int) -> None:
         self.session.emit(
             NoEffect(
                 optimizer=steps.optimizer,

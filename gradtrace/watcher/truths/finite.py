@@ -64,11 +64,11 @@ class Finite(Observer):
         #: the first value that was not finite since the last step: the user's expression, and where; with the step of the
         #: first one, and how many steps there were of such
         self._lost: tuple[str, Stack] | None = None
-        self._told_loss: tuple[str, Stack, Stack] | None = None
+        self._reported_loss: tuple[str, Stack, Stack] | None = None
         self._lost_steps = 0
         self._scaled = False
         self._last_step: tuple[str, Stack] = ("", ())
-        self._told_step = False
+        self._reported_step = False
         #: how many losses and steps were looked at, and how many were not finite
         self._losses = self._lost_losses = 0
         self._gradients = self._lost_gradients = 0
@@ -116,15 +116,15 @@ class Finite(Observer):
         self._lost_losses += 1
         self._suspicious = True
         self._lost = self._lost or (call.root, call.stack)
-        if not self._told_step and not all(map(flaws.finite, call.leaves)):
-            self._tell_spoiled([leaf for leaf in call.leaves if not flaws.finite(leaf)])
+        if not self._reported_step and not all(map(flaws.finite, call.leaves)):
+            self._report_spoiled([leaf for leaf in call.leaves if not flaws.finite(leaf)])
 
-    def _tell_spoiled(self, leaves: list[Tensor]) -> None:
+    def _report_spoiled(self, leaves: list[Tensor]) -> None:
         """The last step has made parameters NaN, and nothing was seen of it then."""
         owned = [leaf for leaf in leaves if self.session.owned(leaf)]
         name, stack = self._last_step
         if owned and stack:
-            self._tell_step(name, stack, owned, True, self._older_flaws)
+            self._report_step(name, stack, owned, True, self._older_flaws)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         self._between = True
@@ -139,7 +139,7 @@ class Finite(Observer):
             self._look(optimizer, stack)
         if self._lost is not None and not self._scaled:  # a GradScaler skips the step of a loss that overflows
             self._lost_steps += 1
-            self._told_loss = self._told_loss or (*self._lost, stack)
+            self._reported_loss = self._reported_loss or (*self._lost, stack)
         self._lost = None
         self._older_flaws, self._flaws = self._flaws, []
         self._suspicious = False
@@ -150,22 +150,22 @@ class Finite(Observer):
             return
         bad = [one for one in held if one.grad is not None and not flaws.finite(one.grad)]
         self._lost_gradients += 1
-        if not self._told_step:
+        if not self._reported_step:
             spoiled = not all(map(flaws.finite, bad))
-            self._tell_step(type(optimizer).__name__, stack, bad, spoiled, self._flaws)
+            self._report_step(type(optimizer).__name__, stack, bad, spoiled, self._flaws)
 
-    def _tell_step(
+    def _report_step(
         self, name: str, stack: Stack, bad: list[Tensor], spoiled: bool, seen: list[_NonFiniteOperation]
     ) -> None:
-        self._told_step = True
+        self._reported_step = True
         known = [self.session.book.known(one) for one in bad[:_NAMES]]
         names = tuple(leaf.name for leaf in known if leaf is not None)
         flaw = seen[-1] if seen else _NonFiniteOperation("", ())
         self.session.emit(NonFiniteStep(name, stack, names, len(bad), spoiled, flaw.op, flaw.stack, self._written))
 
     def at_end(self) -> None:
-        if self._told_loss is not None:
-            self.session.emit(NonFiniteLoss(*self._told_loss, self._lost_steps))
+        if self._reported_loss is not None:
+            self.session.emit(NonFiniteLoss(*self._reported_loss, self._lost_steps))
         self.session.emit(Truth("losses are finite", self._losses, self._lost_losses))
         self.session.emit(Truth("gradients are finite", self._gradients, self._lost_gradients))
 

@@ -38,7 +38,7 @@ class BackwardChecks(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._tried: Counter[type] = Counter()
-        self._told: set[type] = set()
+        self._reported: set[type] = set()
         self._running = False
 
     @contextmanager
@@ -72,7 +72,7 @@ class BackwardChecks(Observer):
         return applied
 
     def _is_wanted(self, kind: Any, args: Sequence[Any], kwargs: Any) -> bool:
-        if kwargs or kind in self._told or self._tried[kind] >= _CALLS or not torch.is_grad_enabled():
+        if kwargs or kind in self._reported or self._tried[kind] >= _CALLS or not torch.is_grad_enabled():
             return False
         if torch.compiler.is_compiling() or not self.session.in_watched_thread():
             return False
@@ -90,7 +90,7 @@ class BackwardChecks(Observer):
             except Exception:  # noqa: BLE001 - a Function that does not work in float64 cannot be tried
                 return
         if wrong is not None:
-            self._told.add(kind)
+            self._reported.add(kind)
             index, slope, given = wrong
             self.session.emit(
                 WrongBackward(

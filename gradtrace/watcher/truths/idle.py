@@ -143,9 +143,9 @@ class IdleOptimizers(Observer):
         names = tuple(one.optimizer for one in waiting.values())
         self.session.emit(Truth("optimizers step", len(made), len(waiting), names))
         for one in waiting.values() if self._complete else ():
-            self._tell(one)
+            self._report(one)
 
-    def _tell(self, waiting: _UnsteppedOptimizer) -> None:
+    def _report(self, waiting: _UnsteppedOptimizer) -> None:
         (backward, root), _ = waiting.places.most_common(1)[0]
         self.session.emit(
             NeverStepped(

@@ -46,7 +46,7 @@ class _Counts:
     steps: int = 0
     idle: int = 0
     #: an epoch was given, or another scheduler steps it
-    told: bool = False
+    given_value: bool = False
     held: bool = False
 
 
@@ -129,7 +129,7 @@ class Schedules(Observer):
     def _key(self, optimizer: Any) -> tuple[TensorId, str]:
         return self.session.ids.of(optimizer), type(optimizer).__name__
 
-    def _stepped(self, scheduler: Any, told: bool, frame: FrameType) -> None:
+    def _stepped(self, scheduler: Any, given_value: bool, frame: FrameType) -> None:
         counts = self._known.get(scheduler)
         if counts is None:
             if getattr(scheduler, "optimizer", None) is None:
@@ -143,7 +143,7 @@ class Schedules(Observer):
             if other in self._known:
                 self._known[other].held = True
         stack = self.session.frames.stack(frame)
-        counts.told |= told
+        counts.given_value |= given_value
         counts.places[stack] += 1
         counts.window += 1
         if not counts.steps:
@@ -172,7 +172,7 @@ class Schedules(Observer):
 
     def at_end(self) -> None:
         for counts in self._all:
-            if counts.held or counts.told:
+            if counts.held or counts.given_value:
                 continue
             place, stepped = counts.places.most_common(1)[0] if counts.places else ((), 0)
             self.session.emit(

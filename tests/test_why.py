@@ -238,7 +238,8 @@ def test_what_trains_with_a_wrong_gradient_says_so(gradtrace: Runner) -> None:
     found = lives(gradtrace, script, status=0)
     assert found["model.weight"]["state"] == "trains"
     assert (
-        "applies the gradient of `model.weight`, `model.bias` from 2 backward calls" in found["model.weight"]["reason"]
+        "applies the gradient of `model.weight` and `model.bias` from 2 backward calls"
+        in found["model.weight"]["reason"]
     )
     assert found["by_hand"]["state"] == "updated by hand"
     assert "the manual update applies the gradient of `by_hand`" in found["by_hand"]["reason"]

@@ -145,7 +145,7 @@ class UnreachedParameter(Rule):
             _turned_off(event.cut.stack) if off else event.cut.stack,
             f"{_names(event)} got gradients at first, and none in the last {event.steps} steps of {event.optimizer}: "
             f"{op} {'is computed with gradients off' if off else 'cuts the path to the loss'} since then",
-            f"if `{switch}` ends their training on purpose, leave it as it is; otherwise, {fix(event.cut)}"
+            f"if `{switch}` ends their training on purpose, leave this line as it is; otherwise, {fix(event.cut)}"
             if switch
             else fix(event.cut),
             (

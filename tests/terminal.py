@@ -65,6 +65,15 @@ class Terminal:
         """Ctrl-C."""
         os.write(self._ours, b"\x03")
 
+    def interrupt_until(self, text: str) -> None:
+        """Ctrl-C until this is shown: what is typed while the prompt takes the terminal over is lost."""
+        until = monotonic() + PATIENCE
+        while text not in _ESCAPES.sub("", self.shown)[self._read_up_to :]:
+            assert monotonic() < until, f"interrupted, and waited for {text!r} in vain"
+            self.interrupt()
+            self._read()
+        self.wait_for(text)
+
     def end(self) -> tuple[int, str]:
         """Waits for the end; gives the exit status and what was shown since the last wait."""
         until = monotonic() + PATIENCE

@@ -299,8 +299,7 @@ def test_input_and_ctrl_c(gradtrace: Runner, start: Start) -> None:
     shown = terminal.wait_for("(Pdb) ")
     assert "stopped: interrupted by Ctrl-C" in shown
     assert "work()" in shown
-    terminal.interrupt()
-    terminal.wait_for("KeyboardInterrupt")
+    terminal.interrupt_until("KeyboardInterrupt")
     terminal.wait_for("(Pdb) ")
     terminal.ask("rounds = -5")
     terminal.type("c")

@@ -53,9 +53,9 @@ def follow(options: Options, wanted: StoryOptions) -> int:
 
     render: Callable[[Story, Paper], str] = importlib.import_module(f"gradtrace.renderers.story.{kind}").render
     judge = Judge()
-    stream: _Stream | None = None
+    stream: _StoryStream | None = None
     if kind == "text" and options.output is None:
-        stream = _Stream(program.name, judge, out)
+        stream = _StoryStream(program.name, judge, out)
     chronicle = Chronicle(wanted.loops, stream.tick if stream is not None else lambda: None)
     if stream is not None:
         stream.chronicle = chronicle
@@ -74,7 +74,7 @@ def follow(options: Options, wanted: StoryOptions) -> int:
     return WatchedRun(program, watch, finish).run(options.timeout)
 
 
-class _Stream:
+class _StoryStream:
     """Writes the story while it happens, of a run that takes longer than one waits for."""
 
     def __init__(self, script: str, judge: Judge, out: Out) -> None:

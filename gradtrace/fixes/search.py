@@ -12,7 +12,7 @@ from gradtrace.fixes.edits import SourceFile
 from gradtrace.fixes.place import Candidate
 from gradtrace.fixes.proof import objection, proof, size, unlikeness
 from gradtrace.fixes.sources import is_installed, read_text, write_text
-from gradtrace.fixes.trials import Job, Outcome, Script, run_all
+from gradtrace.fixes.trials import Outcome, Script, Trial, run_all
 from gradtrace.host import streams
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.fix import Fix, FixReport, Patch, Unfixed
@@ -54,7 +54,7 @@ class Search:
 
     def _first(self) -> Outcome:
         """The script as it is, twice: what differs from run to run proves nothing."""
-        first, second = run_all(self._script, [Job()] * 2, self._effort.jobs, self._seconds)
+        first, second = run_all(self._script, [Trial()] * 2, self._effort.jobs, self._seconds)
         if first is None or second is None:
             raise GradtraceError(
                 "the script gave no result in the time it had; give it --steps N, or more --timeout SECONDS"
@@ -149,7 +149,7 @@ class Search:
         for group in _by_size(found, self._now):
             for start in range(0, len(group), self._effort.jobs):
                 batch = group[start : start + self._effort.jobs]
-                jobs = [Job({**changed, one.path: one.text}) for one in batch]
+                jobs = [Trial({**changed, one.path: one.text}) for one in batch]
                 outcomes = run_all(self._script, jobs, self._effort.jobs, self._seconds)
                 for candidate, outcome in zip(batch, outcomes, strict=True):
                     against = objection(self.outcome, outcome, finding)

@@ -81,13 +81,13 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Trial:
     """One run: the texts that take the place of files, by path."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def run_all(script: Script, jobs: Sequence[Job], at_once: int, seconds: float | None) -> list[Outcome | None]:
+def run_all(script: Script, jobs: Sequence[Trial], at_once: int, seconds: float | None) -> list[Outcome | None]:
     """The outcome of each job; None where it took longer than so many seconds, or died without one."""
     context = multiprocessing.get_context("fork")
     found: list[Outcome | None] = [None] * len(jobs)
@@ -134,7 +134,7 @@ def _kill(process: Any) -> None:
     process.join()
 
 
-def _child(pipe: Connection, script: Script, job: Job) -> None:
+def _child(pipe: Connection, script: Script, job: Trial) -> None:
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
@@ -142,14 +142,14 @@ def _child(pipe: Connection, script: Script, job: Job) -> None:
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    pipe.send(_Run(script, job, pipe).outcome())
+    pipe.send(_RunningTrial(script, job, pipe).outcome())
     os._exit(0)
 
 
-class _Run:
+class _RunningTrial:
     """One run under watch, in a process of its own."""
 
-    def __init__(self, script: Script, job: Job, pipe: Connection) -> None:
+    def __init__(self, script: Script, job: Trial, pipe: Connection) -> None:
         # torch: the command has loaded it before it forks
         from gradtrace.watcher.watch import TORCH_VERSION, Watch
 
@@ -197,7 +197,7 @@ class _Run:
         )
 
 
-def _load(script: Script, job: Job) -> Program:
+def _load(script: Script, job: Trial) -> Program:
     if script.module is not None:
         return load(script.module, script.words, module=True)
     return load(script.words[0], script.words[1:], text=job.texts.get(os.path.abspath(script.words[0])))

@@ -131,7 +131,7 @@ class Drawing(Picture):
 
 
 @dataclass(frozen=True)
-class Lives:
+class LifeTable:
     """What became of parameters: `print` it, or let a REPL or notebook show it."""
 
     lives: tuple[Life, ...]
@@ -212,7 +212,7 @@ class watch:  # noqa: N801 - used like a function
         """The graph of each line with a backward() or autograd.grad() call, as it was at the first such call."""
         return tuple(self._snapshots.graphs)
 
-    def why(self, name: str = "") -> Lives:
+    def why(self, name: str = "") -> LifeTable:
         """What became of each parameter so far; with a name, the life of one: `w.why("encoder.weight")`.
 
         The name may be the end of a name, an expression, or a pattern (`encoder.*`). Raises `UsageError` where no parameter
@@ -221,7 +221,7 @@ class watch:  # noqa: N801 - used like a function
         self._watch.meet(sys._getframe(1))
         lives = reasons.explained(self._watch.lives, self.findings)
         chosen = reasons.chosen(lives, name) if name else reasons.of_interest(lives)
-        return Lives(tuple(reasons.with_paths(chosen, self.graphs)), in_full=bool(name))
+        return LifeTable(tuple(reasons.with_paths(chosen, self.graphs)), in_full=bool(name))
 
     def show(self, depth: int | None = None, open: Collection[str] = (), saved: bool = False) -> Tree:
         """The graphs as trees."""

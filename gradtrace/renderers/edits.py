@@ -22,7 +22,7 @@ def between(before: str, after: str, name: str) -> str:
     return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
-class Change(NamedTuple):
+class LineChange(NamedTuple):
     """Lines of a file as it was: those from `first` on, before `end` (both count from 1), become `lines`."""
 
     first: int
@@ -30,7 +30,7 @@ class Change(NamedTuple):
     lines: list[str]
 
 
-def changes(fix: Fix, original: str) -> list[Change]:
+def changes(fix: Fix, original: str) -> list[LineChange]:
     """What one fix changes in the file as it was; nothing where it builds on lines that an earlier fix has changed."""
     before = fix.before.splitlines(keepends=True)
     line_of = _lines_of_original(original.splitlines(keepends=True), before)
@@ -42,7 +42,7 @@ def changes(fix: Fix, original: str) -> list[Change]:
         first, last = line_of.get(start), line_of.get(end - 1 if end > start else start)
         if first is None or last is None:
             return []
-        found.append(Change(first, last + (end > start), after[new_start:new_end]))
+        found.append(LineChange(first, last + (end > start), after[new_start:new_end]))
     return found
 
 

@@ -12,7 +12,7 @@ F = TypeVar("F")
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RanksCompared:
     """The digests of one optimizer on all ranks: by step, the indices of the names that are not equal everywhere."""
 
     of_rank: tuple[Digests, ...]
@@ -55,14 +55,14 @@ def side_by_side(job: Job, kind: type[F]) -> list[tuple[F, ...]]:
     return list(zip(*rows, strict=False)) if rows else []
 
 
-def compared(job: Job, what: str) -> list[Compared]:
+def compared(job: Job, what: str) -> list[RanksCompared]:
     """The "parameters" or "gradients" of each optimizer that all ranks have with the same shapes."""
     rows = [_by_optimizer(account, what) for account in job.accounts]
     found = []
     for order in sorted(set.intersection(*(set(row) for row in rows))) if rows else ():
         digests = tuple(row[order] for row in rows)
         if len({(one.layout, len(one.names)) for one in digests}) == 1 and not any(one.sharded for one in digests):
-            found.append(Compared(digests, _different(digests)))
+            found.append(RanksCompared(digests, _different(digests)))
     return found
 
 

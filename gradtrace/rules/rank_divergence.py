@@ -43,7 +43,7 @@ from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Digests, Job, ReplicaUse
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.comparing import Compared, compared, exchanged, facts, is_whole
+from gradtrace.rules.comparing import RanksCompared, compared, exchanged, facts, is_whole
 from gradtrace.rules.places import names_of
 from gradtrace.rules.unreduced_grad import used_locally
 
@@ -65,7 +65,7 @@ class RankDivergence(Rule):
             found += self._unequal_steps(event, one) or self._different(event, one, gradients.get(one.first.optimizer))
         return found
 
-    def _unequal_steps(self, job: Job, one: Compared) -> list[Finding]:
+    def _unequal_steps(self, job: Job, one: RanksCompared) -> list[Finding]:
         """Some ranks step, and others go backward as often and do not."""
         totals = [digests.total for digests in one.of_rank]
         calls = [account.calls for account in job.accounts]
@@ -81,7 +81,7 @@ class RankDivergence(Rule):
             "step on every rank: an `if rank == 0` belongs around logging and saving alone",
         )
 
-    def _different(self, job: Job, one: Compared, gradients: Compared | None) -> list[Finding]:
+    def _different(self, job: Job, one: RanksCompared, gradients: RanksCompared | None) -> list[Finding]:
         differ = set(one.last)
         if not differ:
             return []
@@ -98,7 +98,7 @@ class RankDivergence(Rule):
             return self._never_reduced(job, one)
         return []
 
-    def _despite_equal_gradients(self, one: Compared, differ: set[int]) -> list[Finding]:
+    def _despite_equal_gradients(self, one: RanksCompared, differ: set[int]) -> list[Finding]:
         names = _named(one, differ)
         if differ & set(one.at_start):
             return self.finding(
@@ -116,7 +116,7 @@ class RankDivergence(Rule):
             "make every change of a parameter on all ranks, or broadcast it afterwards",
         )
 
-    def _left_out(self, one: Compared, outside: set[int]) -> list[Finding]:
+    def _left_out(self, one: RanksCompared, outside: set[int]) -> list[Finding]:
         return self.finding(
             one.first.step,
             f"{_named(one, outside)} are not in the DistributedDataParallel module, so their gradients are not reduced, and "
@@ -125,7 +125,7 @@ class RankDivergence(Rule):
             ((one.first.made, "the optimizer gets them here"),),
         )
 
-    def _never_reduced(self, job: Job, one: Compared) -> list[Finding]:
+    def _never_reduced(self, job: Job, one: RanksCompared) -> list[Finding]:
         if one.at_start and any(account.facts and exchanged(job) for account in job.accounts):
             return []
         return self.finding(
@@ -138,7 +138,7 @@ class RankDivergence(Rule):
         )
 
 
-def _named(one: Compared, indices: set[int]) -> str:
+def _named(one: RanksCompared, indices: set[int]) -> str:
     names = tuple(name for name in one.names(sorted(indices)) if name)
     return names_of(names, len(indices))
 

@@ -54,7 +54,7 @@ class _UnsteppedCalls:
 
 
 @dataclass(slots=True)
-class _Account:
+class _OptimizerAccount:
     """One optimizer."""
 
     name: str
@@ -87,7 +87,7 @@ class Accounts(Observer):
         super().__init__(session)
         self._births = births
         self._origins = origins
-        self._accounts: defaultdict[TensorId, _Account] = defaultdict(lambda: _Account(""))
+        self._accounts: defaultdict[TensorId, _OptimizerAccount] = defaultdict(lambda: _OptimizerAccount(""))
         self._studied: defaultdict[tuple[Any, ...], list[GroupLinks]] = defaultdict(list)
         self._hooked = False
         #: the scales that GradScalers have made
@@ -140,7 +140,7 @@ class Accounts(Observer):
         for key in {key for owners in own.portions for key in owners}:
             self._wait(self._account(key), own)
 
-    def _wait(self, account: _Account, call: CallRecord) -> None:
+    def _wait(self, account: _OptimizerAccount, call: CallRecord) -> None:
         """Counts the calls that give to an optimizer that has made no step yet."""
         if account.steps:
             return
@@ -154,7 +154,7 @@ class Accounts(Observer):
         waiting.calls += 1
         waiting.last = call
 
-    def _account(self, key: TensorId) -> _Account:
+    def _account(self, key: TensorId) -> _OptimizerAccount:
         if len(self._accounts) >= _ACCOUNTS and key not in self._accounts:
             self._close_dead()
         account = self._accounts[key]
@@ -201,7 +201,7 @@ class Accounts(Observer):
             self.session.emit(account.fed)
         account.calls, account.stack = self.session.backward_calls, stack
 
-    def _report_times(self, account: _Account) -> None:
+    def _report_times(self, account: _OptimizerAccount) -> None:
         if account.fed is not None and account.times:
             self.session.emit(replace(account.fed, times=account.times))
             account.times = 0
@@ -278,7 +278,7 @@ class Accounts(Observer):
                 self._report_unstepped(key, account, stepped)
         self._report_collected()
 
-    def _report_unstepped(self, key: TensorId, account: _Account, stepped: set[TensorId]) -> None:
+    def _report_unstepped(self, key: TensorId, account: _OptimizerAccount, stepped: set[TensorId]) -> None:
         own = [one for one in account.waiting.values() if stepped.isdisjoint(_sharing(one.last, key))]
         given = [(self._given(one.last, key), one.calls, one.used or bool(one.last.users())) for one in own]
         given.sort(key=lambda one: (bool(one[0].foreign), -one[1]))

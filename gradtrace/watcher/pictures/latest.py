@@ -19,7 +19,7 @@ _PLACES = 64
 
 
 @dataclass(slots=True)
-class _Place:
+class _PicturedCall:
     #: what the graph is made of: where that is as before, the picture is too, but for the value of its root
     kinds: int
     graph: Graph
@@ -32,8 +32,8 @@ class LatestPictures(Snapshots):
 
     def __init__(self) -> None:
         super().__init__(stop_when_repeated=False, remaining=False)
-        self._places: dict[tuple[str, int], _Place] = {}
-        self._last: _Place | None = None
+        self._places: dict[tuple[str, int], _PicturedCall] = {}
+        self._last: _PicturedCall | None = None
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         super().before_backward(call, frame, outputs)
@@ -48,7 +48,7 @@ class LatestPictures(Snapshots):
             previous = place.graph if place is not None else None
             if len(self._places) >= _PLACES:
                 self._places.pop(next(iter(self._places)))
-            place = _Place(kinds, self.picture_of(call, frame, outputs), root, previous)
+            place = _PicturedCall(kinds, self.picture_of(call, frame, outputs), root, previous)
             self._places[call.stack[0].place] = place
         self._last = place
 
@@ -63,7 +63,7 @@ class LatestPictures(Snapshots):
         return self._last.previous if self._last is not None else None
 
 
-def _with_value(place: _Place) -> Graph:
+def _with_value(place: _PicturedCall) -> Graph:
     """The picture with the value that its root has now; without one, where the root is gone."""
     graph = place.graph
     if len(graph.roots) != 1:

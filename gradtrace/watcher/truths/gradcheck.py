@@ -84,7 +84,7 @@ class BackwardChecks(Observer):
     def _try(self, kind: Any, apply: Callable[..., Any], args: Sequence[Any]) -> None:
         self._tried[kind] += 1
         with self.session.unwatched(), torch.random.fork_rng(devices=[]), torch.enable_grad():
-            trial = _Trial(kind, apply, args)
+            trial = _BackwardTrial(kind, apply, args)
             try:
                 wrong = trial.wrong_input()
             except Exception:  # noqa: BLE001 - a Function that does not work in float64 cannot be tried
@@ -108,7 +108,7 @@ def _is_differentiable(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad and value.is_floating_point() and value.numel() <= _SIZE
 
 
-class _Trial:
+class _BackwardTrial:
     """One call of a Function, to be repeated in float64."""
 
     def __init__(self, kind: Any, apply: Callable[..., Any], args: Sequence[Any]) -> None:

@@ -35,6 +35,11 @@ class UsageError(GradtraceError):
     """An option or argument that cannot be meant."""
 
 
+def first_line(error: BaseException) -> str:
+    """The class and message of any exception in one line, as events and findings name it: "RuntimeError: message"."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
 def no_such(kind: str, word: str, known: Iterable[str]) -> UsageError:
     """Says that there is no `kind` called `word`, and which one was probably meant."""
     names = sorted(set(known))

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from typing import Any
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import Backward, Event, Step, Unseen
 from gradtrace.model.finding import Finding, Level, Unjudged
 from gradtrace.model.manual import Manual, read
@@ -126,7 +127,7 @@ class Judge:
         self.failed = True
         self._silence(rule, "an internal error stopped the rule")
         where = traceback.extract_tb(error.__traceback__)[-1]
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = first_line(error)
         self._errors[rule.id] = f"internal error in the rule {rule.id} ({text}, at {where.name}:{where.lineno})"
 
     def _silence(self, rule: Rule, why: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gradtrace.errors import first_line
 from gradtrace.host import heap
 from gradtrace.model.events import Backward, Contribution
 from gradtrace.model.site import Stack
@@ -215,7 +216,7 @@ class BackwardCall:
                 reentries=self.reentries,
                 repeated=repeated,
                 repeated_stack=repeated_stack,
-                error=_first_line(error),
+                error=None if error is None else first_line(error),
                 cuts=self._cuts,
                 suspects=self._suspects,
                 rewrapped=self._rewrapped,
@@ -241,7 +242,3 @@ class BackwardCall:
 
 def _same_root(one: Contribution, other: Contribution) -> bool:
     return (one.root_node, one.root_output) == (other.root_node, other.root_output)
-
-
-def _first_line(error: BaseException | None) -> str | None:
-    return None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, get_args
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import Event, Unseen
 from gradtrace.watcher.core.observer import Observer
 
@@ -65,7 +66,7 @@ class Failures:
     def _note(self, error: Exception) -> None:
         with suppress(Exception):  # the text of an error may fail in its turn, and so may stderr
             where = traceback.extract_tb(error.__traceback__)[-1]
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            text = first_line(error)
             text = f"{text}, at {where.name}:{where.lineno}"
             self._errors[text] = self._errors.get(text, 0) + 1
             if self._debug and self._errors[text] == 1:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import UnusedLoss
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
@@ -277,7 +278,7 @@ class IdleLosses(Observer):
         for optimizer in self.session.optimizers():
             loss = self._missed_by(optimizer)
             if loss is not None and self.session.ids.known(optimizer) not in self._fed:
-                text = f"{type(error).__name__}: {error}".splitlines()[0]
+                text = first_line(error)
                 self.session.emit(UnusedLoss("starved", loss.stack, (), stack, (), loss.read, 1, text))
                 return
 

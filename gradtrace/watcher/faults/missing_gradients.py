@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import Cut, GradMissing, UnusedInput
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
@@ -118,13 +119,13 @@ class MissingGradients(Observer):
             return
         text = str(error)
         if _UNUSED in text:
-            unused = self._unused(call, None, _text(error))
+            unused = self._unused(call, None, first_line(error))
             if unused is not None:
                 self.session.emit(unused)
         elif _INFERENCE in text.lower() and self._inferred:
             stack = self.session.frames.stack(call.frame)
             name = getattr(call.func, "__name__", "").strip("_")
-            self.session.emit(GradMissing("inference", stack, "", _text(error), made=self._inferred, op=name))
+            self.session.emit(GradMissing("inference", stack, "", first_line(error), made=self._inferred, op=name))
 
     def _unused(self, call: TorchCall, index: int | None, error: str | None) -> UnusedInput | None:
         """Which input the outputs were not computed from, and what was made of it and when."""
@@ -180,7 +181,7 @@ class MissingGradients(Observer):
         if self._read is not None and _same_place(self._read.stack, stack):
             self._report(self._read, error)
         elif self._none is not None and _same_function(self._none.stack, stack):
-            self.session.emit(self._none.with_error(_text(error)))
+            self.session.emit(self._none.with_error(first_line(error)))
 
     def _report(self, read: _MissingRead, error: BaseException) -> None:
         kind = "early"
@@ -195,15 +196,11 @@ class MissingGradients(Observer):
             kind = "cut" if cut is not None else "unreached"
         name = self._name(read.leaf, _innermost(error.__traceback__))
         cleared = self._cleared if kind == "cleared" else ()
-        self.session.emit(GradMissing(kind, read.stack, name, _text(error), cleared=cleared, cut=cut))
+        self.session.emit(GradMissing(kind, read.stack, name, first_line(error), cleared=cleared, cut=cut))
 
 
 def _file(call: TorchCall) -> str:
     return call.frame.f_code.co_filename
-
-
-def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _asked(call: TorchCall) -> tuple[list[Any], list[Any]]:

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional
 import torch.nn.init
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import Overwritten, Refused
 from gradtrace.model.site import Held, Stack
 from gradtrace.watcher.code import names
@@ -156,7 +157,7 @@ class Writes(Observer):
                 stack=call.stack,
                 root=call.root,
                 no_grad=isinstance(first, _Write) and first.no_grad,
-                error=f"{type(error).__name__}: {error}".splitlines()[0],
+                error=first_line(error),
                 module=self._holder(first) if isinstance(first, _Write) else None,
                 entry=self._entry(call, found.node, built, first.number)
                 if found and isinstance(first, _OptimizerWrite)
@@ -216,7 +217,7 @@ class Writes(Observer):
                 target=target,
                 op=getattr(call.func, "__name__", ""),
                 stack=self.session.frames.stack(call.frame),
-                error=f"{type(error).__name__}: {message}".splitlines()[0],
+                error=first_line(error),
                 name=self._name(saved.memory(written)) if written is not None else "",
                 is_parameter=isinstance(leaf, torch.nn.Parameter),
                 viewed=viewed,

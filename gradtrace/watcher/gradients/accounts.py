@@ -14,6 +14,7 @@ import torch
 from torch.amp import grad_scaler
 from torch.optim import Optimizer
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import Collected, Given, OptimizerStep, Unstepped
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.book import Act, CallRecord, Leaf, Lost
@@ -210,7 +211,7 @@ class Accounts(Observer):
         """A GradScaler that finds no gradients fails, so that no step is seen."""
         if NO_CHECKS not in str(error):
             return
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = first_line(error)
         for key in self._accounts:
             lost = tuple(self._lost(one, key) for one in self.session.book.lost_by(key))
             if lost:

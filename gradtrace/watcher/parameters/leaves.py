@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import GradMissed, NotOptimizable, ParameterReplaced
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
@@ -66,7 +67,7 @@ class Leaves(Observer):
         read = self._last.stack[:1] if self._last is not None else ()
         here = [(site.path, site.function) for site in stack[:1]]
         if self._last and "NoneType" in str(error) and here == [(site.path, site.function) for site in read]:
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            text = first_line(error)
             self.session.emit(replace(self._last, error=text))
 
     def group_refused(self, optimizer: Optimizer, group: dict[str, Any], error: ValueError, frame: FrameType) -> None:
@@ -78,7 +79,7 @@ class Leaves(Observer):
             return
         stack = self.session.frames.stack(frame)
         made = self.session.trail.find(node_number(node))
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = first_line(error)
         kind = type(optimizer).__name__
         self.session.emit(NotOptimizable(kind, stack, operation(node), made, tuple(tensor.shape), text))
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from gradtrace.errors import first_line
 from gradtrace.host.script import StopRun
 from gradtrace.model.site import Site, Stack
 from gradtrace.model.story import Asked, Fact, Left, Mode, Printed, Raised, Stepped
@@ -343,7 +344,7 @@ class Storyteller(Observer):
         return self.session.owned(tensor) or id(tensor) not in self._reached
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
-        text = None if error is None else f"{type(error).__name__}: {error}".splitlines()[0]
+        text = None if error is None else first_line(error)
         self._note(replace(self._asked, error=text))
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeAlias, TypeVar
@@ -53,6 +53,10 @@ class Identities:
         if known is not None and known() is thing:
             return known.number
         return self._meet(thing, next(self._numbers))
+
+    def of_all(self, things: Iterable[Any]) -> set[TensorId]:
+        """The numbers of several."""
+        return set(map(self.of, things))
 
     def known(self, thing: Any) -> TensorId:
         """Its number, 0 where it has none."""

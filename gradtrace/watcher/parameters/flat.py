@@ -145,14 +145,14 @@ class FlatGradients(Observer):
         nodes = set(call.nodes)
         dead = _dead_products(nodes) if self._some_are_zeros(call) else {}
         found, flat = _reachable(roots, nodes, dead=dead)
-        open_leaves = self._numbers(found)
+        open_leaves = self.session.ids.of_all(found)
         terms = _terms(roots, call.nodes)
         for key in wanted & open_leaves:
             self._zero[key].open = True
         users = users_of(call.nodes) if any(type(node).__name__ in _NORMALIZING for node in flat) else {}
         for node in flat:
             behind, _ = _reachable([node], nodes, through=True)
-            for key in (wanted - open_leaves) & self._numbers(behind):
+            for key in (wanted - open_leaves) & self.session.ids.of_all(behind):
                 normalizes = type(node).__name__ in _NORMALIZING
                 meant = _weighs_values(node, users) if normalizes else node in terms
                 self._explain(self._zero[key], node, meant)
@@ -160,13 +160,10 @@ class FlatGradients(Observer):
         for node, edges in dead.items():
             below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
             behind, _ = _reachable(below, nodes, through=True)
-            for key in (wanted - open_leaves) & self._numbers(behind):
+            for key in (wanted - open_leaves) & self.session.ids.of_all(behind):
                 self._explain(self._zero[key], node, False)
                 self._zero[key].product = True
                 wanted.discard(key)
-
-    def _numbers(self, leaves: Sequence[Tensor]) -> set[TensorId]:
-        return {self.session.ids.of(leaf) for leaf in leaves}
 
     def _some_are_zeros(self, call: BackwardCall) -> bool:
         """Whether several leaves without a gradient are all zeros themselves."""

@@ -76,22 +76,19 @@ class LostGradients(Observer):
         if not call.accumulates or not call.whole:
             return
         if self._lost:
-            self._forget(self._numbers(call.leaves))
+            self._forget(self.session.ids.of_all(call.leaves))
         place = self._places.get(call.stack)
         if place is None:
             if len(self._places) < _PLACES:
-                self._places[call.stack] = _ReachOfPlace(self._numbers(call.leaves), _counts(call.leaves))
+                self._places[call.stack] = _ReachOfPlace(self.session.ids.of_all(call.leaves), _counts(call.leaves))
         elif not place.missing and _counts(call.leaves) == place.counts:
             place.calls += 1
         elif place.returns < _RETURNS:
             self._compare(place, call)
 
-    def _numbers(self, leaves: Iterable[torch.Tensor]) -> set[TensorId]:
-        return {self.session.ids.of(leaf) for leaf in leaves}
-
     def _compare(self, place: _ReachOfPlace, call: BackwardCall) -> None:
         """Some of the place's leaves are missing, or new ones have come."""
-        reached = self._numbers(call.leaves)
+        reached = self.session.ids.of_all(call.leaves)
         missing = {key for key in place.leaves - reached if self.session.is_owned(key)}
         if not missing:
             self._return(place)

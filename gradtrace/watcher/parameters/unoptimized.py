@@ -261,7 +261,7 @@ class Unowned(Observer):
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         if not self._candidates:
             return
-        held = set(map(self.session.ids.of, parameters(optimizer)))
+        held = self.session.ids.of_all(parameters(optimizer))
         self._candidates = {key: one for key, one in self._candidates.items() if one.key not in held}
         fresh = False
         for candidate in self._candidates.values():

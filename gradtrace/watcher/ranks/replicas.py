@@ -180,7 +180,7 @@ class Replicas(Observer):
             return
         key = self.session.ids.of(optimizer)
         if key not in self._owned:
-            held = {self.session.ids.of(one) for one in parameters(optimizer)}
+            held = self.session.ids.of_all(parameters(optimizer))
             self._owned[key] = [one for one in self._all if not held.isdisjoint(one.ids)]
         for replica in self._owned[key]:
             self._stepped(replica, stack)

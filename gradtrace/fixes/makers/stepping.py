@@ -23,8 +23,13 @@ def call_it(place: Place) -> Iterator[Candidate]:
             yield from place.edit(f"call {source}()", place.file.replace(node.value, f"{source}()"))
 
 
+def _is_superfluous(place: Place) -> bool:
+    """Whether the step itself is what should go."""
+    return "remove this step" in place.finding.help
+
+
 def zero_before_backward(place: Place) -> Iterator[Candidate]:
-    if "remove this step" in place.finding.help:
+    if _is_superfluous(place):
         return
     for optimizer in place.optimizers():
         for statement in place.statements("backward"):
@@ -33,7 +38,7 @@ def zero_before_backward(place: Place) -> Iterator[Candidate]:
 
 
 def zero_after_step(place: Place) -> Iterator[Candidate]:
-    if "remove this step" in place.finding.help:
+    if _is_superfluous(place):
         return
     for optimizer in place.optimizers():
         for statement in place.statements("step"):
@@ -44,7 +49,7 @@ def zero_after_step(place: Place) -> Iterator[Candidate]:
 def zero_elsewhere(place: Place) -> Iterator[Candidate]:
     """What is cleared somewhere in the file is also cleared before the related backward calls, and where the loop or
     function begins."""
-    if "remove this step" in place.finding.help:
+    if _is_superfluous(place):
         return
     calls = [call for name in ("zero_grad",) for call in place.file.calls(place.file.tree, name)]
     clearing = dict.fromkeys(
@@ -132,7 +137,7 @@ def drop_zero(place: Place) -> Iterator[Candidate]:
 
 def drop_step(place: Place) -> Iterator[Candidate]:
     """A step that is one too many."""
-    if "remove this step" not in place.finding.help and "one step per backward call" not in place.finding.help:
+    if not _is_superfluous(place) and "one step per backward call" not in place.finding.help:
         return
     statement = place.statement
     if isinstance(statement, ast.Expr) and any(place.file.calls(statement, "step")):

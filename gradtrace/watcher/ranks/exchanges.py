@@ -5,14 +5,12 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch.distributed import distributed_c10d as c10d
 
 from gradtrace.model.ranks import Exchange, GatheredConstant
 from gradtrace.model.site import Stack
@@ -21,9 +19,9 @@ from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Observer, tensors_in
-from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import walk
+from gradtrace.watcher.ranks.groups import functions_patched
 
 #: those that pass values on between ranks; and those whose results begin without a graph: where their input is
 _COLLECTIVES = (
@@ -64,14 +62,7 @@ class Exchanges(Observer):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        if not dist.is_available():
-            yield
-            return
-        with ExitStack() as opened:
-            for name in _COLLECTIVES:
-                for module in (c10d, dist):
-                    if hasattr(module, name):
-                        opened.enter_context(patched(module, name, functools.partial(self._noting, name)))
+        with functions_patched({name: functools.partial(self._noting, name) for name in _COLLECTIVES}):
             yield
 
     def _noting(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:

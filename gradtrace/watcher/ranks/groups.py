@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
 from typing import Any
@@ -24,6 +24,18 @@ from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.ranks.store import StoreBoard
 
 
+@contextmanager
+def functions_patched(around: Mapping[str, Callable[[Any], Any]]) -> Iterator[None]:
+    """While open, these functions of torch.distributed are what `around` makes of them, in each of the two modules that
+    have them."""
+    with ExitStack() as opened:
+        for name, wrap in around.items() if dist.is_available() else ():
+            for module in (c10d, dist):
+                if hasattr(module, name):
+                    opened.enter_context(patched(module, name, wrap))
+        yield
+
+
 class ProcessGroups(Observer):
     """Does nothing in a run without a process group, and nothing with one of a single process."""
 
@@ -38,12 +50,7 @@ class ProcessGroups(Observer):
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        if not dist.is_available():
-            yield
-            return
-        with ExitStack() as opened:
-            for module in (c10d, dist):
-                opened.enter_context(patched(module, "init_process_group", self._joining))
+        with functions_patched({"init_process_group": self._joining}):
             yield
 
     def _joining(self, init: Callable[..., Any]) -> Callable[..., Any]:

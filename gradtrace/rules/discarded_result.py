@@ -35,6 +35,7 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.truths import DiscardedResult
 from gradtrace.rules.base import Rule
+from gradtrace.source import discarding
 
 _MESSAGES = {
     "detach": "`{text}` returns a new tensor, which this statement discards: `{owner}` keeps its graph",
@@ -43,6 +44,7 @@ _MESSAGES = {
 }
 _HELP = {
     "detach": "write `{owner} = {text}`, or call `{owner}.detach_()`",
+    "looped": "call `{owner}.detach_()`: to assign to `{owner}` would change only the loop variable",
     "context": "write `with {text}:` around the code",
     "uncalled": "call it: `{text}()`",
 }
@@ -56,10 +58,12 @@ class DiscardedResultRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, DiscardedResult):
             return []
-        words = {"text": event.text, "owner": event.text.rpartition(".")[0]}
+        owner = event.text.rpartition(".")[0]
+        words = {"text": event.text, "owner": owner}
+        looped = event.kind == "detach" and discarding.is_loop_variable(event.stack[0], owner)
         return self.finding(
             event.stack,
             _MESSAGES[event.kind].format(**words),
-            _HELP[event.kind].format(**words),
+            _HELP["looped" if looped else event.kind].format(**words),
             ((event.stack[1:], "called from here"),),
         )

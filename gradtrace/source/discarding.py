@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gradtrace.model.site import Site
 from gradtrace.source import texts
-from gradtrace.source.syntax import FUNCTIONS, LOOPS, all_nodes, ancestor, called, statement
+from gradtrace.source.syntax import FUNCTIONS, LOOPS, all_nodes, ancestor, called, leaves, loop, statement
 
 #: contexts that change nothing unless a `with` or a decorator enters them
 _CONTEXTS = ("no_grad", "inference_mode", "enable_grad")
@@ -24,6 +24,14 @@ def discarded_call(site: Site, method: str) -> str:
     if not isinstance(call.func, ast.Attribute) or called(call) != method or _is_for_show(site.path, found, call.func):
         return ""
     return ast.unparse(call)
+
+
+def is_loop_variable(site: Site, name: str) -> bool:
+    """Whether the loop around `site` gives this variable its values: to assign to it changes nothing else."""
+    around = loop(site.path, site.line)
+    if not isinstance(around, (ast.For, ast.AsyncFor)):
+        return False
+    return name in {ast.unparse(leaf) for leaf in leaves(around.target)}
 
 
 def _is_for_show(path: str, found: ast.Expr, method: ast.Attribute) -> bool:

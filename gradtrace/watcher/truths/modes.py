@@ -53,8 +53,6 @@ class _ModeLine:
     #: since the last backward call: the number of its last node, and the mode of its module if it is in evaluation
     node: int = -1
     state: _ModeState | None = None
-    #: while no backward call came: runs in training mode without gradients, after one that trained
-    idle: int = 0
 
 
 @dataclass(slots=True)

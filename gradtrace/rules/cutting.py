@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradtrace.model.events import Cut
-from gradtrace.source import syntax
+from gradtrace.source import questions, syntax
 
 #: longer expressions are named by what they call
 _LONG = 40
@@ -82,10 +82,8 @@ def _without(cut: Cut) -> str:
 def sampled(cut: Cut) -> str:
     """The distribution of which a sample was drawn without a gradient, `dist` of `dist.sample()`; empty for another
     cut."""
-    call = syntax.call_at(cut.stack[0]) if cut.stack and cut.why == "no_grad" else None
-    if call is None or syntax.called(call) != "sample" or not isinstance(call.func, ast.Attribute):
-        return ""
-    return ast.unparse(call.func.value)
+    call = questions.sample_call(cut.stack[0]) if cut.stack and cut.why == "no_grad" else None
+    return ast.unparse(call.func.value) if call is not None and isinstance(call.func, ast.Attribute) else ""
 
 
 def difference(cut: Cut) -> tuple[str, str] | None:

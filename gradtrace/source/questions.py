@@ -18,6 +18,7 @@ from gradtrace.source.syntax import (
     all_nodes,
     ancestor,
     call,
+    call_at,
     called,
     function_at,
     index_of,
@@ -176,6 +177,12 @@ def changes(path: str, expression: ast.expr) -> bool:
 
 
 @texts.cached(4096)
+def sample_call(site: Site) -> ast.Call | None:
+    """The call of a `sample` that the frame of `site` was in: `dist.sample()`."""
+    found = call_at(site)
+    return found if found is not None and called(found) == "sample" else None
+
+
 def call_of(path: str, method: str, holder: str) -> int | None:
     """The first line on which a method of this name is called: on what the code calls `holder`, if there is one such."""
     calls = [node for node in all_nodes(path) if isinstance(node, ast.Call) and called(node) == method]

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from gradtrace.model.events import Cut, DeadTerm
 from gradtrace.model.site import Stack
-from gradtrace.source import syntax
+from gradtrace.source import questions
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
@@ -133,7 +133,7 @@ class Terms(Observer):
                 behind = self._origins.leaves_behind(constant.cuts[0])
                 if behind - reached and not constant.straight_through:
                     stack = self.session.trail.find(node_number(node))
-                    users = frozenset(map(self.session.ids.of, _users(user, inner)))
+                    users = frozenset(self.session.ids.of_all(_users(user, inner)))
                     self._suspect(call, "term", stack, constant.cuts[0], reached, behind, users)
 
     def _suspect(
@@ -221,8 +221,8 @@ def _enters_foreign(term: _Term, mine: set[TensorId]) -> bool:
 
 def _is_sample(cut: Cut) -> bool:
     """Whether a sample was drawn that rsample() would draw with a gradient: `Normal(mean, std).sample()`."""
-    call = syntax.call_at(cut.stack[0]) if cut.why == "no_grad" and cut.stack else None
-    return call is not None and syntax.called(call) == "sample" and cut.op not in _DISCRETE
+    drawn = cut.why == "no_grad" and cut.stack and questions.sample_call(cut.stack[0])
+    return bool(drawn) and cut.op not in _DISCRETE
 
 
 def _users(user: Any, nodes: Sequence[Any]) -> list[Tensor]:

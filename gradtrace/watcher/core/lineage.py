@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch.nn.parameter import is_lazy
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import Backward, Cut
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
@@ -181,12 +182,11 @@ class Origins(Observer):
 
     def frozen_by(self, optimizer: Any) -> tuple[Cut, ...]:
         """Where the parameters of an optimizer were frozen while it held them, if none of them requires grad."""
-        held = list(parameters(optimizer))
-        if any(parameter.requires_grad for parameter in held):
+        if not self._frozen_late or any(parameter.requires_grad for parameter in parameters(optimizer)):
             return ()
-        keys = {self.session.ids.known(parameter) for parameter in held}
-        found = (self._frozen[stack] for stack in self._frozen if stack in self._frozen_late)
-        return tuple(cut for cut in found if not keys.isdisjoint(self._leaves_at(cut.stack)))[:_FEW]
+        keys = {self.session.ids.known(parameter) for parameter in parameters(optimizer)}
+        late = (cut for stack, cut in self._frozen.items() if stack in self._frozen_late)
+        return tuple(cut for cut in late if not keys.isdisjoint(self._leaves_at(cut.stack)))[:_FEW]
 
     def _leaves_at(self, stack: Stack) -> set[TensorId]:
         known = self._behind.get(stack)
@@ -433,7 +433,7 @@ class Origins(Observer):
         known.leaves.update(self.session.ids.of(source) for source in sources if source.is_leaf)
         if made and known.walks < _WALKS:
             known.walks += 1
-            known.leaves.update(map(self.session.ids.of, _leaves_of(made)))
+            known.leaves |= self.session.ids.of_all(_leaves_of(made))
         return known
 
     def _aside(self, stack: Stack) -> bool:
@@ -471,11 +471,19 @@ class Origins(Observer):
             return
         same = self.departures.of([value])
         cut = same[0].cuts[0] if same else self.departures.last[-1][0]
-        text = f"AttributeError: {error}".splitlines()[0]
         root = questions.root_of(stack[0]) if stack else ""
         self.session.emit(
             Backward(
-                self.session.backward_calls + 1, "backward", stack, root, -1, False, False, 0, error=text, cuts=(cut,)
+                self.session.backward_calls + 1,
+                "backward",
+                stack,
+                root,
+                -1,
+                False,
+                False,
+                0,
+                error=first_line(error),
+                cuts=(cut,),
             )
         )
 

@@ -355,7 +355,7 @@ def debug_command(
 @app.command(cls=_Command, epilog=_CHECK_CODES)
 def merge(
     ctx: typer.Context,
-    recordings: Annotated[list[str] | None, typer.Argument(metavar="RECORDING...", hidden=True)] = None,
+    recordings: Annotated[list[str] | None, typer.Argument(metavar="RECORDING", hidden=True)] = None,
     select: Select = None,
     ignore: Ignore = None,
     level: Levels = None,
@@ -370,7 +370,7 @@ def merge(
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """Report on the recordings of the ranks of one job together: RECORDING... are files that `check --record` wrote, one
+    """Report on the recordings of the ranks of one job together: each RECORDING is a file that `check --record` wrote, one
     for each rank.
 
     Needed only where the ranks could not reach each other; elsewhere rank 0 reports for all.

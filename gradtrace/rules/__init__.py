@@ -119,7 +119,7 @@ class Judge:
         """Rules that need what is not seen any more keep what they found, and judge no further."""
         self.failed = self.failed or event.failed
         for rule in self._rules:
-            kinds = {kind.__name__ for kind in rule.events}
+            kinds = {kind.__name__ for kind in (*rule.events, *rule.reads)}
             if not event.what or not kinds.union(rule.needs.abilities).isdisjoint(event.what):
                 self._silence(rule, event.why)
 

@@ -26,6 +26,8 @@ class Rule(ABC):
     level: ClassVar[Level]
     #: the kinds of events passed to it; of ordinary backward calls and steps only one per place, not each
     events: ClassVar[tuple[type[Any], ...]]
+    #: the kinds of rank facts that it reads from the `Job` passed to it
+    reads: ClassVar[tuple[type[Any], ...]] = ()
     #: rules whose findings at the same line it replaces, since they explain the fault less well
     covers: ClassVar[frozenset[str]] = frozenset()
     #: what a run must have for silence to mean that all is well

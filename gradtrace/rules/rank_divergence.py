@@ -40,7 +40,7 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.ranks import Digests, Job, ReplicaUse
+from gradtrace.model.ranks import Digests, Exchange, Job, ReplicaUse
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.comparing import RanksCompared, compared, exchanged, facts, is_whole
@@ -54,6 +54,7 @@ class RankDivergence(Rule):
     id = "rank-divergence"
     level = Level.ERROR
     events = (Job,)
+    reads = (Digests, Exchange, ReplicaUse)
     needs = Needs(steps=1)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -46,6 +46,7 @@ class ReducedMicroBatches(Rule):
     id = "reduced-micro-batches"
     level = Level.NOTE
     events = (Job,)
+    reads = (ReplicaUse,)
     needs = Needs(steps=_WINDOWS)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -47,6 +47,7 @@ class SameData(Rule):
     id = "same-data"
     level = Level.WARNING
     events = (Job, SamplerOrder)
+    reads = (InputDigests,)
     needs = Needs(calls=_CALLS)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -41,6 +41,7 @@ class UnneededFindUnused(Rule):
     id = "unneeded-find-unused"
     level = Level.NOTE
     events = (Job,)
+    reads = (ReplicaUse,)
     needs = Needs(calls=_CALLS)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -32,7 +32,7 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.ranks import Job, ReplicaUse
+from gradtrace.model.ranks import Digests, Job, ReplicaUse
 from gradtrace.rules.base import Rule
 from gradtrace.rules.comparing import compared, is_whole, side_by_side
 
@@ -53,6 +53,7 @@ class UnreducedGrad(Rule):
     id = "unreduced-grad"
     level = Level.ERROR
     events = (Job,)
+    reads = (Digests, ReplicaUse)
     needs = Needs(steps=_STEPS)
 
     def see(self, event: Event) -> Iterable[Finding]:

@@ -20,6 +20,8 @@ from gradtrace import cli
 from tests.jobs import Jobs
 
 ROOT = Path(__file__).parents[1]
+#: scripts that the tests of rules check
+collect_ignore = ["cases"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 # a shell that starts the tests in the background has them, and what they start, ignore Ctrl-C: its tests would wait for ever

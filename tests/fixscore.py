@@ -14,14 +14,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
+from casefiles import RANKS, case, cases
 from mutants import runs
-
-RULES = Path(__file__).with_name("rules")
-#: what test files call that which they put in front of their scripts
-STARTS = ("_START", "START", "IMPORTS", "MLP")
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="scripts/fixes", description="For how many findings `gradtrace fix` has a fix."
     )
     add = parser.add_argument
-    add("files", nargs="*", type=Path, metavar="FILE", help="scripts, or folders of them (default: tests/rules)")
+    add("files", nargs="*", type=Path, metavar="FILE", help="scripts, or folders of them (default: tests/cases/*/bad)")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="scripts at a time (default: one a core)")
     add("--timeout", type=float, default=300.0, metavar="SECONDS", help="for each script (default: 300)")
     add("--only", action="append", metavar="TEXT", help="scripts with this in their name; may be repeated")
@@ -83,18 +79,12 @@ def named(files: Sequence[Path]) -> Iterator[Path]:
 
 
 def bad_cases(folder: Path) -> Iterator[Path]:
-    """The scripts called BAD in the tests of rules, each as a file."""
-    sys.path.insert(0, str(RULES))
-    preamble = importlib.import_module("conftest").PREAMBLE
-    for test in sorted(RULES.glob("test_*.py")):
-        module = importlib.import_module(test.stem)
-        start = preamble + "".join(dedent(getattr(module, name, "")) for name in STARTS)
-        for title, text in getattr(module, "BAD", {}).items():
-            if not isinstance(text, str):
-                continue
-            name = f"{test.stem.removeprefix('test_').replace('_', '-')}.{re.sub(r'[^a-z0-9]+', '_', title.lower())}"
-            path = folder / f"{name}.py"
-            path.write_text(start + dedent(text).lstrip("\n"), encoding="utf-8")
+    """The bad scripts of tests/cases, each in a file that is named after its rule too."""
+    for name in cases("bad"):
+        topic, _, title = name.partition("/")
+        if topic != RANKS:
+            path = folder / f"{topic}.{title}.py"
+            path.write_bytes(case(f"{topic}/bad/{title}").read_bytes())
             yield path
 
 

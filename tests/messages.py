@@ -17,8 +17,10 @@ import pytest
 FOLDER = Path(__file__).parent / "golden" / "messages"
 ADVICE = "\nIf the new words are meant, `pytest --regold tests/rules` writes them: read the difference."
 _HEAD = "── "
+#: a test of a script in tests/cases, with its file and its topic
+_CASE = re.compile(r"(.*)::\w+\[([a-z-]+)/")
 #: what a test's script says to the test, not to the reader
-_MARK = re.compile(r"\s*# (<- .*|here|fault)$")
+_MARK = re.compile(r"\s*# (<-|also) .*$")
 #: names, shapes and numbers of a script; kinds of optimizers
 _NAMES = re.compile(r"`[^`]*`|\[[\d, ]*\]|\d[\d.e+-]*|\b(an?|[A-Z][A-Za-z]*[a-z][A-Z]?) (?=is created|step)")
 
@@ -95,28 +97,33 @@ def complaint(test: str, made: list[Entry]) -> str:
 
 
 def write(made: Iterable[Entry]) -> None:
-    """Writes the entries of each test file that ran again, and keeps those of the others."""
+    """Writes the entries of each test file, and of each topic of tests/cases, that ran again; keeps those of the others."""
     made = list(made)
-    ran = {_file(entry.test) for entry in made}
+    ran = {_scope(entry.test) for entry in made}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for rule in {entry.rule for entry in made} | {path.stem for path in FOLDER.glob("*.txt")}:
-        kept = [entry for entry in read(rule) if _file(entry.test) not in ran]
-        entries = _distinct(kept) + _distinct([entry for entry in made if entry.rule == rule], kept)
+        known = read(rule)
+        kept = [entry for entry in known if _scope(entry.test) not in ran]
+        entries = kept + _distinct([entry for entry in made if entry.rule == rule], kept, known)
         entries.sort(key=lambda entry: (entry.wordings[0], entry.test))
         text = "\n".join(f"{_HEAD}{entry.test}\n{entry.body}\n" for entry in entries)
         (FOLDER / f"{rule}.txt").write_text(text, encoding="utf-8")
 
 
-def _distinct(entries: Iterable[Entry], beside: Iterable[Entry] = ()) -> list[Entry]:
-    """As many of these as it takes for each wording that is not `beside`; one with many notes first."""
-    known = {wording for entry in beside for wording in entry.wordings}
+def _distinct(entries: Iterable[Entry], beside: Iterable[Entry] = (), known: Iterable[Entry] = ()) -> list[Entry]:
+    """As many of these as it takes for each wording that is not `beside`: those that are known first, so that little
+    changes, and one with many notes first."""
+    wordings = {wording for entry in beside for wording in entry.wordings}
+    known = set(known)
     chosen = []
-    for entry in sorted(entries, key=lambda entry: (-len(entry.wordings), entry.test)):
-        if not known.issuperset(entry.wordings):
-            known.update(entry.wordings)
+    for entry in sorted(entries, key=lambda entry: (entry not in known, -len(entry.wordings), entry.test)):
+        if not wordings.issuperset(entry.wordings):
+            wordings.update(entry.wordings)
             chosen.append(entry)
     return chosen
 
 
-def _file(test: str) -> str:
-    return test.partition("::")[0]
+def _scope(test: str) -> str:
+    """What is written again as a whole: a test file, or in test_cases.py a topic."""
+    case = _CASE.match(test)
+    return f"{case[1]}/{case[2]}" if case else test.partition("::")[0]

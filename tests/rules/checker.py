@@ -1,6 +1,7 @@
 """Checks scripts one after another, in a process that loads torch once: paths on stdin, a report for each on stdout.
 
-The road is that of `gradtrace check`: the script runs as `__main__` under the real watch, and the real rules judge.
+The road is that of `gradtrace check`: the script runs as `__main__` under the real watch, the real rules judge, and the
+report has the exit code that the command would have.
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ import torch
 
 from gradtrace.host import script
 from gradtrace.model.finding import Ended, Finding
-from gradtrace.report import suppressions
-from gradtrace.rules import Judge, all_rules
-from gradtrace.watcher.watch import Watch
+from gradtrace.report.config import Settings
+from gradtrace.report.recording import RecordedRun
+from gradtrace.report.verdict import Verdict
+from gradtrace.watcher.watch import TORCH_VERSION, Watch
 
 
 def check(path: str, gradcheck: bool = False) -> dict[str, Any]:
     program = script.load(path, [])
-    judge, known = Judge(), {rule.id for rule in all_rules()}
+    verdict = Verdict(Settings())
+    judge = verdict.judge()
     watch = Watch(judge.see, user_roots=program.roots, gradcheck=gradcheck)
     ended = program.run(watch, leave, watch.crashed)
     torch.set_grad_enabled(True)
-    findings, _, told = suppressions.apply(judge.findings, [os.path.abspath(path)], judge.judged, known)
+    remarks = watch.remarks + watch.unseen
+    run = RecordedRun(path, TORCH_VERSION, os.getcwd(), ended, remarks, watch.user_files())
+    report = verdict.report(judge, run, watch.backward_calls, watch.optimizer_steps)
     return {
-        "findings": [as_json(finding) for finding in findings + told],
+        "findings": [as_json(finding) for finding in report.findings],
         "exception": ended.exception,
         "explained": judge.explains(ended.exception),
-        "remarks": watch.remarks,
-        "backward_calls": watch.backward_calls,
+        "exit_code": int(report.exit_code),
+        "remarks": report.remarks,
     }
 
 

@@ -1,16 +1,13 @@
-"""Two ways to check many short scripts at the price of one import of torch; `check_all` is for scripts without marks.
+"""`check(script)` runs a script under the real watch and the real rules, without a new import of torch for each.
 
-The other: `check(text)` runs it under the real watch and the real rules.
-
-What both find is recorded for the golden texts of the messages (tests/messages.py), under the test that checks the script.
-The text marks each line that must be found with the rule that must find it: `loss.backward()  # <- stale-grad`.
-Each script begins as if it had said `import torch`, `from torch import nn` and so on.
+What is found is recorded for the golden texts of the messages (tests/messages.py), under the test that checks the script.
+The script marks each line that must be found with the rule that must find it: `loss.backward()  # <- stale-grad`.
+A script is a file of tests/cases, or a text that begins as if it had said `import torch`, `from torch import nn` and so on.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,8 +16,10 @@ from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
 
+import casefiles
 import messages
 import pytest
+from casefiles import Mark
 
 from tests import jobs as jobs_preamble
 from tests.jobs import Jobs
@@ -36,21 +35,30 @@ random.seed(0)
 #: scripts and what was found in each
 Said = list[tuple[str, list[dict[str, Any]]]]
 DRIVER = Path(__file__).parent.parent / "fixtures" / "batch.py"
-MARK = re.compile(r"# <- ([a-z-]+)")
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found in a script, and what its marks ask for: pairs of rule and line."""
+    """What was found in a script, and what its marks ask for."""
 
-    marked: set[tuple[str, int]]
-    found: set[tuple[str, int]]
+    script: str
     findings: list[dict[str, Any]]
+    exit_code: int
+    #: the error that ended the script, and whether a finding is about it
     exception: str | None
     explained: bool
-    script: str
     #: the script with its findings, for a failing test
     text: str
+
+    @property
+    def found(self) -> set[tuple[str, int]]:
+        """Pairs of rule and line."""
+        return {(finding["rule"], finding["line"]) for finding in self.findings}
+
+    @property
+    def marked(self) -> set[tuple[str, int]]:
+        """The pairs that must be found."""
+        return {(rule, line) for rule, line, _ in casefiles.demanded(self.script)}
 
     def by(self, rule: str) -> set[tuple[str, int]]:
         """What this rule found: others may have something to say of a bad script as well."""
@@ -61,29 +69,45 @@ class Checked:
         """What any rule found that is more than a note."""
         return [finding for finding in self.findings if finding["level"] != "note"]
 
+    @property
+    def missing(self) -> set[Mark]:
+        """What a mark asks for, and no rule found."""
+        return casefiles.demanded(self.script) - self._all()
+
+    @property
+    def unmarked(self) -> set[Mark]:
+        """What a rule found, and no mark asks for or allows."""
+        return self._all() - casefiles.demanded(self.script) - casefiles.allowed(self.script)
+
+    def _all(self) -> set[Mark]:
+        return {(finding["rule"], finding["line"], finding["level"] == "note") for finding in self.findings}
+
 
 class Checker:
     """A process that checks one script after the other."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._scripts = 0
+        self._texts = 0
         program = Path(__file__).with_name("checker.py")
         pipe = subprocess.PIPE
         self._process = subprocess.Popen([sys.executable, program], stdin=pipe, stdout=pipe, text=True)
 
-    def check(self, script: str, gradcheck: bool = False) -> Checked:
-        text = PREAMBLE + dedent(script).lstrip("\n")
-        self._scripts += 1  # what is known of a file is remembered by its path
-        path = self._folder / f"script{self._scripts}.py"
-        path.write_text(text, encoding="utf-8")
+    def check(self, script: str | Path, gradcheck: bool = False) -> Checked:
+        path = script if isinstance(script, Path) else self._file(script)
+        text = path.read_text(encoding="utf-8")
         report = self._ask(path, gradcheck)
         assert not report["remarks"], report["remarks"]
-        assert report["exception"] is None or report["explained"], f"{report['exception']}\n{text}"
-        marked = {(mark, line) for line, row in enumerate(text.splitlines(), 1) for mark in MARK.findall(row)}
-        found = {(finding["rule"], finding["line"]) for finding in report["findings"]}
-        story = f"{text}\n{describe(report['findings'])}\n{report['exception']}"
-        return Checked(marked, found, report["findings"], report["exception"], report["explained"], text, story)
+        exception, findings = report["exception"], report["findings"]
+        assert exception is None or report["explained"], f"{exception}\n{text}"
+        story = f"{path}\n{text}\n{describe(findings)}\n{exception}"
+        return Checked(text, findings, report["exit_code"], exception, report["explained"], story)
+
+    def _file(self, script: str) -> Path:
+        self._texts += 1  # what is known of a file is remembered by its path
+        path = self._folder / f"script{self._texts}.py"
+        path.write_text(PREAMBLE + dedent(script).lstrip("\n"), encoding="utf-8")
+        return path
 
     def _ask(self, path: Path, gradcheck: bool) -> dict[str, Any]:
         assert self._process.stdin is not None
@@ -115,17 +139,18 @@ loss_fn = nn.MSELoss()
 def check_ranks(jobs: Jobs) -> Callable[..., Checked]:
     """Checks a script as a job of two ranks, or of `size`."""
 
-    def check(script: str, size: int = 2) -> Checked:
+    def check(script: str | Path, size: int = 2) -> Checked:
+        if isinstance(script, Path):
+            script = script.read_text(encoding="utf-8")
         text = jobs_preamble.PREAMBLE + RANKED + dedent(script).lstrip("\n")
         done = jobs.run(text, size=size)
         assert (done.folder / "report.json").exists(), done.outputs
         report = done.report
-        marked = {(mark, line) for line, row in enumerate(text.splitlines(), 1) for mark in MARK.findall(row)}
-        found = {(finding["rule"], finding["line"]) for finding in report["findings"]}
-        for finding in report["findings"]:
+        findings, exit_code = report["findings"], report["exit_code"]
+        for finding in findings:
             finding["related"] = [[one["line"], one["message"]] for one in finding["related"]]
-        story = "\n".join([text, describe(report["findings"]), *report["remarks"], *done.outputs])
-        return Checked(marked, found, report["findings"], None, report["exit_code"] != 3, text, story)
+        story = "\n".join([text, describe(findings), *report["remarks"], *done.outputs])
+        return Checked(text, findings, exit_code, None, exit_code != 3, story)
 
     return check
 
@@ -146,57 +171,29 @@ def checker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checker]:
 
 
 @pytest.fixture
-def check(checker: Checker, said: dict[str, Said]) -> Callable[..., Checked]:
-    def check(script: str, gradcheck: bool = False) -> Checked:
+def check(checker: Checker, said: Said) -> Callable[..., Checked]:
+    def check(script: str | Path, gradcheck: bool = False) -> Checked:
         checked = checker.check(script, gradcheck)
-        said.setdefault("", []).append((checked.script, checked.findings))
+        said.append((checked.script, checked.findings))
         return checked
 
     return check
 
 
-@pytest.fixture(scope="module")
-def said_by_name() -> dict[str, Said]:
-    """The scripts that `check_all` checks for this module, with their findings."""
-    return {}
-
-
 @pytest.fixture
-def said(said_by_name: dict[str, Said]) -> Iterator[dict[str, Said]]:
-    """The same, for one test, and what `check` checks for it without a name."""
-    yield said_by_name
-    said_by_name.pop("", None)
+def said() -> Said:
+    """What `check` checks for one test."""
+    return []
 
 
 @pytest.fixture(autouse=True)
-def golden(request: pytest.FixtureRequest, said: dict[str, Said]) -> Iterator[None]:
+def golden(request: pytest.FixtureRequest, said: Said) -> Iterator[None]:
     """Compares the messages that a test gets with the golden texts."""
     yield
-    case = getattr(request.node, "callspec", None)
-    test = request.node.nodeid.rpartition("rules/")[2]
+    test = request.node.nodeid.rpartition("tests/rules/")[2]
     recorded = request.config.stash[messages.RECORDED]
     made: list[messages.Entry] = []
-    for script, findings in (*said.get("", ()), *(said.get(case.id, ()) if case else ())):
+    for script, findings in said:
         made += recorded.add(test, script, findings)
     complaint = "" if request.config.getoption("regold") else messages.complaint(test, made)
     assert not complaint, complaint
-
-
-@pytest.fixture(scope="module")
-def check_all(
-    tmp_path_factory: pytest.TempPathFactory, said_by_name: dict[str, Said]
-) -> Callable[[dict[str, str]], dict[str, Any]]:
-    """The reports of scripts, by their names."""
-
-    def check(scripts: dict[str, str]) -> dict[str, Any]:
-        directory = tmp_path_factory.mktemp("scripts")
-        for name, text in scripts.items():
-            (directory / f"{name}.py").write_text(dedent(text), encoding="utf-8")
-        done = subprocess.run([sys.executable, str(DRIVER), str(directory)], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        reports = {name: json.loads((directory / f"{name}.json").read_text(encoding="utf-8")) for name in scripts}
-        for name, report in reports.items():
-            said_by_name[name] = [(dedent(scripts[name]), report["findings"])]
-        return reports
-
-    return check

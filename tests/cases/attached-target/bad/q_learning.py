@@ -1,0 +1,21 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+q = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+v = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))  # also note: unreached-parameter
+opt = torch.optim.Adam([*q.parameters(), *v.parameters()])
+
+def sample(n=16):
+    return torch.randn(n, 4), torch.randint(2, (n, 1)), torch.randn(n), torch.randn(n, 4), (torch.rand(n) < 0.2).float()
+
+for _ in range(5):
+    s, a, r, s2, done = sample()
+    now = q(s).gather(1, a).squeeze(1)
+    goal = r + 0.95 * (1 - done) * q(s2).max(1).values  # <- note: attached-target
+    loss = F.smooth_l1_loss(now, goal)
+    opt.zero_grad()
+    loss.backward()
+    opt.step()

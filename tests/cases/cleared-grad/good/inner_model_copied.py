@@ -1,0 +1,29 @@
+import copy
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+def net(*sizes):
+    return nn.Sequential(*(part for a, b in zip(sizes, sizes[1:]) for part in (nn.Linear(a, b), nn.Tanh())))
+
+model = net(3, 4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(8)]
+gen, disc = net(2, 4, 3), net(3, 4, 1)
+g_opt, d_opt = torch.optim.Adam(gen.parameters()), torch.optim.Adam(disc.parameters())
+
+for x, y in data:
+    inner = copy.deepcopy(model)
+    inner_opt = torch.optim.SGD(inner.parameters(), lr=0.1)
+    for _ in range(2):
+        inner_opt.zero_grad()
+        F.mse_loss(inner(x), y).backward()
+        inner_opt.step()
+    inner.zero_grad()
+    F.mse_loss(inner(x), y).backward()
+    for p, q in zip(model.parameters(), inner.parameters()):
+        p.grad = q.grad
+    opt.step()

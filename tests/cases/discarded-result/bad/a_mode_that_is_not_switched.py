@@ -1,0 +1,13 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+cell, head = nn.GRUCell(4, 4), nn.Linear(4, 1)
+opt = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+
+for _ in range(4):
+    cell.train  # <- discarded-result
+    opt.zero_grad()
+    head(cell(torch.randn(8, 4))).square().mean().backward()
+    opt.step()

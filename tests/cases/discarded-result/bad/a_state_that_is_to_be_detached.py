@@ -1,0 +1,14 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+cell, head = nn.GRUCell(4, 4), nn.Linear(4, 1)
+opt = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+
+h = torch.zeros(8, 4)
+for _ in range(4):
+    h.detach()  # <- discarded-result
+    h = cell(torch.randn(8, 4), h)
+    opt.zero_grad()
+    head(h).square().mean().backward(retain_graph=True)  # also cleared-grad

@@ -1,0 +1,30 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def batch():
+    x = torch.randn(16, 3)
+    return x, x.sum(1, keepdim=True)
+
+
+def step():
+    x, y = batch()
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+for _ in range(4):
+    x, y = batch()
+    losses = []
+    for _ in range(8):
+        losses.append(nn.functional.mse_loss(model(x + 0.1 * torch.randn(3)), y))
+    optimizer.zero_grad()
+    min(losses).backward()
+    optimizer.step()

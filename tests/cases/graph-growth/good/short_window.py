@@ -1,0 +1,27 @@
+from collections import deque
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def batch():
+    x = torch.randn(16, 3)
+    return x, x.sum(1, keepdim=True)
+
+
+def step():
+    x, y = batch()
+    loss = nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+window = deque(maxlen=4)
+for _ in range(20):
+    window.append(step())

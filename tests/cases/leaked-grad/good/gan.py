@@ -1,0 +1,22 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+def net(*sizes):
+    return nn.Sequential(*(part for a, b in zip(sizes, sizes[1:]) for part in (nn.Linear(a, b), nn.Tanh())))
+
+model = net(3, 4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(8)]
+gen, disc = net(2, 4, 3), net(3, 4, 1)
+g_opt, d_opt = torch.optim.Adam(gen.parameters()), torch.optim.Adam(disc.parameters())
+
+for x, y in data:
+    fake = gen(torch.randn(5, 2))
+    d_opt.zero_grad()
+    (disc(fake.detach()).mean() - disc(x).mean()).backward()
+    d_opt.step()
+    g_opt.zero_grad()
+    (-disc(fake).mean()).backward()
+    g_opt.step()

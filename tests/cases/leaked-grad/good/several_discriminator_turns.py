@@ -1,0 +1,23 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+def net(*sizes):
+    return nn.Sequential(*(part for a, b in zip(sizes, sizes[1:]) for part in (nn.Linear(a, b), nn.Tanh())))
+
+model = net(3, 4, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(8)]
+gen, disc = net(2, 4, 3), net(3, 4, 1)
+g_opt, d_opt = torch.optim.Adam(gen.parameters()), torch.optim.Adam(disc.parameters())
+
+for x, y in data:
+    for _ in range(2):
+        d_opt.zero_grad()
+        disc(x).mean().backward()
+        disc(gen(torch.randn(5, 2)).detach()).mean().backward()
+        d_opt.step()
+    g_opt.zero_grad()
+    (-disc(gen(torch.randn(5, 2))).mean()).backward()
+    g_opt.step()

@@ -1,0 +1,20 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+def mlp(i, o, h=16):
+    return nn.Sequential(nn.Linear(i, h), nn.Tanh(), nn.Linear(h, o))
+
+
+body, head, probe = mlp(4, 8), nn.Linear(8, 1), nn.Linear(8, 2)
+opt = torch.optim.Adam([*body.parameters(), *head.parameters(), *probe.parameters()])
+for _ in range(8):
+    x = torch.randn(16, 4)
+    h = body(x)
+    loss = F.mse_loss(head(h), x[:, :1])
+    loss = loss + F.cross_entropy(probe(h.detach()), (x[:, 0] > 0).long())
+    opt.zero_grad()
+    loss.backward()
+    opt.step()

@@ -1,0 +1,23 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(10)]
+
+def train(opt, schedule=None, epochs=1):
+    for epoch in range(epochs):
+        for x, y in data:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()  # <- no-effect-step
+            if schedule is not None:
+                schedule.step()
+
+model = model.bfloat16()
+with torch.no_grad():
+    model.weight.fill_(1.0), model.bias.fill_(1.0)
+data = [(x.bfloat16(), y.bfloat16()) for x, y in data]
+train(torch.optim.SGD(model.parameters(), lr=1e-6))

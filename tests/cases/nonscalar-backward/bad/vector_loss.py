@@ -1,0 +1,9 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+m = nn.Linear(4, 1)
+loss = F.mse_loss(m(torch.randn(6, 4)), torch.randn(6, 1), reduction="none")
+loss.backward()  # <- nonscalar-backward

@@ -1,0 +1,6 @@
+model = DDP(nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in data:
+    optimizer.zero_grad()
+    loss_fn(model.module(x), y).backward()  # <- unreduced-grad
+    optimizer.step()

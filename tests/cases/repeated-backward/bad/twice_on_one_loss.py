@@ -1,0 +1,12 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+loss = model(torch.randn(8, 3)).pow(2).mean()
+opt.zero_grad()
+loss.backward(retain_graph=True)
+loss.backward()  # <- repeated-backward
+opt.step()

@@ -1,0 +1,25 @@
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.optim import lr_scheduler
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(12)]
+
+def backward(x, y):
+    F.mse_loss(model(x), y).backward()
+
+warnings.simplefilter("ignore")
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**126)
+schedule = lr_scheduler.StepLR(opt, 5)
+for x, y in data:
+    opt.zero_grad()
+    scaler.scale(100 * F.mse_loss(model(x), y)).backward()
+    scaler.step(opt)
+    scaler.update()
+    schedule.step()

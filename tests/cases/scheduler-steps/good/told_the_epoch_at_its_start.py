@@ -1,0 +1,24 @@
+import warnings
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.optim import lr_scheduler
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(12)]
+
+def backward(x, y):
+    F.mse_loss(model(x), y).backward()
+
+warnings.simplefilter("ignore")
+schedule = lr_scheduler.StepLR(opt, 2)
+for epoch in range(6):
+    schedule.step(epoch)
+    for x, y in data[:3]:
+        opt.zero_grad()
+        backward(x, y)
+        opt.step()

@@ -1,0 +1,16 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    x = torch.randn(8, 3)
+
+    def closure():
+        loss = model(x).pow(2).mean()
+        loss.backward()  # <- stale-grad
+        return loss
+
+    opt.step(closure)

@@ -1,0 +1,11 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+for _ in range(3):
+    loss = model(torch.randn(8, 3)).pow(2).mean()
+    loss.backward()  # <- stale-grad
+    for f in model.parameters():
+        f.data.sub_(f.grad.data * 0.1)

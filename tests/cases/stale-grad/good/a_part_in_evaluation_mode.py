@@ -1,0 +1,13 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+body, head = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), nn.Linear(4, 1)
+opt = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for i in range(8):
+    body.train(i % 4 < 2)
+    (head(body(torch.randn(8, 3))).pow(2).mean() / 2).backward()
+    if i % 2:
+        opt.step()
+        opt.zero_grad()

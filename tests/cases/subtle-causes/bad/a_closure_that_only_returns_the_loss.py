@@ -1,0 +1,16 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+def mlp(i=4, o=1):
+    return nn.Sequential(nn.Linear(i, 16), nn.Tanh(), nn.Linear(16, o))
+
+net = mlp()
+opt = torch.optim.LBFGS(net.parameters())
+x = torch.randn(16, 4)
+for _ in range(5):
+    opt.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    opt.step(lambda: loss)  # <- step-without-grad

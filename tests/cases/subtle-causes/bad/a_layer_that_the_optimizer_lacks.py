@@ -1,0 +1,21 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+def mlp(i=4, o=1):
+    return nn.Sequential(nn.Linear(i, 16), nn.Tanh(), nn.Linear(16, o))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = mlp(4, 8), nn.Linear(8, 1)
+    def forward(self, x):
+        return self.head(self.body(x))
+
+net = Net()
+opt = torch.optim.Adam(net.body.parameters())  # <- note: unoptimized-parameter
+for _ in range(8):
+    opt.zero_grad()
+    net(torch.randn(8, 4)).square().mean().backward()
+    opt.step()

@@ -1,0 +1,21 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Linear(3, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.1)
+data = [(torch.randn(5, 3), torch.randn(5, 1)) for _ in range(11)]
+
+def loss_of(x, y):
+    return F.mse_loss(model(x), y)
+
+for epoch in range(3):
+    for i, (x, y) in enumerate(data):
+        window = min(4, len(data) - i // 4 * 4)
+        loss = loss_of(x, y) / window
+        loss.backward()
+        if (i + 1) % 4 == 0 or i + 1 == len(data):
+            opt.step()
+            opt.zero_grad()

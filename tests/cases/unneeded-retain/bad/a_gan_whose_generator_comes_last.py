@@ -1,0 +1,22 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+G, D = nn.Linear(2, 3), nn.Linear(3, 1)
+opt_g, opt_d = torch.optim.Adam(G.parameters()), torch.optim.Adam(D.parameters())
+
+def step(real):
+    fake = torch.tanh(G(torch.randn(8, 2)))
+    d_loss = F.softplus(D(fake)).mean() + F.softplus(-D(real)).mean()
+    opt_d.zero_grad()
+    d_loss.backward(retain_graph=True)
+    opt_d.step()
+    g_loss = F.softplus(-D(fake)).mean()
+    opt_g.zero_grad()
+    g_loss.backward(retain_graph=True)  # <- unneeded-retain
+    opt_g.step()
+
+for _ in range(3):
+    step(torch.randn(8, 3))

@@ -1,0 +1,16 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+def mlp(i=4, o=2):
+    return nn.Sequential(nn.Linear(i, 16), nn.Tanh(), nn.Linear(16, o))
+
+m = mlp(4, 10)
+o = torch.optim.Adam(m.parameters())  # <- unoptimized-parameter  # also note: unreached-parameter
+m[2] = nn.Linear(16, 3)
+for _ in range(6):
+    o.zero_grad()
+    F.cross_entropy(m(torch.randn(8, 4)), torch.zeros(8).long()).backward()
+    o.step()

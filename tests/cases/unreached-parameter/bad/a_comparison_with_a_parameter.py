@@ -1,0 +1,24 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+def mlp(i=4, o=2):
+    return nn.Sequential(nn.Linear(i, 16), nn.Tanh(), nn.Linear(16, o))
+
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = mlp(4, 4)
+        self.thr = nn.Parameter(torch.zeros(4))
+    def forward(self, x):
+        h = self.net(x)
+        keep = (h > self.thr).float()  # <- unreached-parameter
+        return h * keep
+
+m = M()
+o = torch.optim.Adam(m.parameters())
+for _ in range(6):
+    o.zero_grad()
+    m(torch.randn(8, 4)).pow(2).mean().backward()
+    o.step()

@@ -1,0 +1,32 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Dropout(0.1), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def batches(count):
+    return [(torch.randn(4, 3), torch.randint(0, 2, (4,))) for _ in range(count)]
+
+
+def train():
+    model.train()
+    for x, y in batches(3):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+class Trainer:
+    def validate(self):
+        model.eval()
+        return sum(self.loss(x, y) for x, y in batches(12)) / 12
+
+    def loss(self, x, y):
+        return F.cross_entropy(model(x), y).item()  # <- unused-graph
+
+train()
+Trainer().validate()
+train()

@@ -1,0 +1,11 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+x = torch.randn(16, 4, requires_grad=True)
+
+head = nn.Linear(4, 1)
+grads = torch.autograd.grad(net(x).mean(), [net[0].weight, head.weight], allow_unused=True)  # <- unused-input
+norm = sum(g.norm() for g in grads)

@@ -1,0 +1,10 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+x = torch.randn(16, 4, requires_grad=True)
+
+loss = net(x).mean()
+(g,) = torch.autograd.grad(loss, net[0].weight)

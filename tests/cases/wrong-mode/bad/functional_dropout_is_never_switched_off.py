@@ -1,0 +1,26 @@
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 1)
+
+    def forward(self, x):
+        x = F.dropout(F.relu(self.a(x)), 0.3)  # <- wrong-mode
+        return self.b(x)
+
+net = Net()
+opt = torch.optim.Adam(net.parameters())
+for epoch in range(3):
+    net.train()
+    for _ in range(3):
+        opt.zero_grad()
+        net(torch.randn(8, 4)).pow(2).mean().backward()
+        opt.step()
+    net.eval()
+    with torch.no_grad():
+        net(torch.randn(4, 4))

@@ -66,6 +66,8 @@ class Session:
         #: those in other threads, which are not watched
         self.calls_elsewhere = 0
         self.steps = 0
+        #: leaves that the user's code updated by hand so far
+        self.manual_updates = 0
         self.failures = Failures(debug)
         #: the other ranks of the job, where there are any
         self.colleagues: Colleagues | None = None

@@ -1,8 +1,8 @@
 """Looks, rarely, at what the user's variables hold of old graphs, and reports what only ever grows.
 
 No fact shows that a graph is kept by mistake; but a list of losses, a running sum or a moving average holds more nodes at
-each look. Looks come at the first optimizer steps and then at ever longer distances, and, where no step is made, after
-every few hundred nodes.
+each look. Looks come at the first optimizer steps or updates by hand and then at ever longer distances, and, where there are
+none, after every few hundred nodes.
 """
 
 from __future__ import annotations
@@ -135,6 +135,7 @@ class GrowthWatcher(Observer):
         self._next_node = session.beyond(_NODES_APART)
         session.wake(self._next_node)
         self._last_step_number = 0
+        self._manual_updates = 0
 
     def woken(self) -> Handler:
         return self._count
@@ -177,6 +178,9 @@ class GrowthWatcher(Observer):
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Any) -> None:
         """What is backpropagated was no leak: it waited for this call."""
+        if self.session.manual_updates > self._manual_updates:
+            self._manual_updates = self.session.manual_updates
+            self._look_at_step(call.stack, frame)
         self._between.clear()
         length = call.start - self.session.phase
         for holder, found in list(self._stretches.items()):
@@ -211,13 +215,16 @@ class GrowthWatcher(Observer):
                     self._begin_again(holder)
 
     def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
+        self._look_at_step(stack, self.session.running_frame())
+
+    def _look_at_step(self, stack: Stack, frame: FrameType) -> None:
+        """A step of an optimizer has ended, or a backward call follows updates that were made by hand."""
         start, self._last_step_number = self._last_step_number, self.session.sequence()
         looks = self._looks.get(stack)
         if looks is None:
             looks = self._looks[stack if len(self._looks) < _LINES else ()] = _StepLooks()
         if not looks.is_due():
             return
-        frame = self.session.running_frame()
         rising = False
         for holder, look in self._look(frame, start, stack).items():
             rising |= self._at_step(holder, look, frame, stack)
@@ -258,7 +265,7 @@ class GrowthWatcher(Observer):
                 node = _node(value)
                 if node is not None:
                     found.setdefault(re.sub(r"\[\d+\]", "[]", name), _Look()).add(node, start)
-        return {holder: look for holder, look in found.items() if look.nodes}
+        return _carriers({holder: look for holder, look in found.items() if look.nodes})
 
     def _hooks_of(self, name: str, module: torch.nn.Module, frame: FrameType, step: Stack) -> None:
         for kind in _HOOKS:
@@ -291,6 +298,15 @@ class GrowthWatcher(Observer):
             self.session.emit(growth)
 
     so_far = at_end
+
+
+def _carriers(looks: dict[str, _Look]) -> dict[str, _Look]:
+    """Of holders of the same old nodes the one that was computed first: the others were computed from it."""
+    carriers: list[tuple[str, _Look]] = []
+    for holder, look in sorted(looks.items(), key=lambda one: one[1].newest):
+        if all(look.nodes != known.nodes for _, known in carriers):
+            carriers.append((holder, look))
+    return dict(carriers)
 
 
 def _node(tensor: torch.Tensor) -> Any:

@@ -54,7 +54,9 @@ class Updates:
             return
         if not leaf.grad_read:
             _take_back(leaf)
-        elif known is None:
+            return
+        self._session.manual_updates += 1
+        if known is None:
             # the leaf itself is not at hand, only an alias: judged at the next backward call
             leaf.updated = self._session.frames.stack(frame)
         else:

@@ -79,9 +79,11 @@ class ZeroGradient(Rule):
         else:
             why = f"the derivative of {event.op} is zero"
             fix = _SAMPLES.get(event.op, _SMOOTH)
+        # of two that cancel rounding may leave something
+        zero = "zero" if event.cancels else "exactly zero"
         return self.finding(
             event.stack,
-            f"the gradient of {names} was exactly zero in {_calls(event)}: {why}"
+            f"the gradient of {names} was {zero} in {_calls(event)}: {why}"
             + ("" if event.cancels else f", and {event.op} is on every path to {them(event.count)}"),
             fix,
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),

@@ -14,11 +14,12 @@ def waits(tensors: Sequence[torch.Tensor]) -> bool:
     return not all(tensor.is_cpu for tensor in tensors)
 
 
-def have_values(tensors: Sequence[torch.Tensor]) -> list[bool]:
-    """Of each, or of what this rank holds of it, whether it is more than zeros: in one read where they all lie on one
-    device."""
+def have_values(tensors: Sequence[torch.Tensor], above: float = 0.0) -> list[bool]:
+    """Of each, or of what this rank holds of it, whether a value is not zero, or is larger than `above` in absolute terms:
+    in one read where they all lie on one device."""
     parts = map(local_part, tensors)
-    tests = [(tensor._values() if tensor.is_sparse else tensor).any() for tensor in parts]
+    values = [tensor._values() if tensor.is_sparse else tensor for tensor in parts]
+    tests = [(one.abs() > above).any() if above else one.any() for one in values]
     if len({test.device for test in tests}) == 1:
         found: list[bool] = torch.stack(tests).tolist()
         return found

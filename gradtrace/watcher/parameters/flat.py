@@ -60,6 +60,8 @@ _LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
 _ITERATIONS, _ITERATIONS_SATURATED = 3, 6
 #: and before a gradient is called zero though no reason is known
 _ITERATIONS_ALONE = 8
+#: what two gradients that cancel leave by rounding, at most
+_ROUNDING = 1e-6
 #: calls in which all gradients are looked at, the later calls of one place in which they are, and the graphs in which
 #: paths are looked for
 _FIRST_CALLS = 4
@@ -70,12 +72,14 @@ _NAMES = 6
 
 
 class _Zero:
-    """A parameter whose gradient was zero each time it was looked at, and why."""
+    """A parameter whose gradient was zero, or next to it, each time it was looked at, and why."""
 
-    __slots__ = "backward calls cancels late matrix name op open paths product saturated stack term".split()
+    __slots__ = "backward calls cancels exact late matrix name op open paths product saturated stack term".split()
 
-    def __init__(self, backward: Stack, matrix: bool, late: bool) -> None:
+    def __init__(self, backward: Stack, matrix: bool, late: bool, exact: bool) -> None:
         self.backward = backward
+        #: zero, and not only as small as rounding errors
+        self.exact = exact
         #: it had a gradient before
         self.late = late
         #: it has two or more dimensions: a bias may well have no effect, in front of a normalization
@@ -201,8 +205,10 @@ class FlatGradients(Observer):
             elif first and key not in self._looked and self.session.owned(leaf):
                 self._looked.add(key)
                 fresh.append(leaf)
-        for leaf in _with_zeros(fresh):
-            self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1, late)
+        exact = self.session.ids.of_all(_with_zeros(fresh))
+        for leaf in _with_zeros(fresh, _ROUNDING):
+            key = self.session.ids.of(leaf)
+            self._zero[key] = _Zero(call.stack, leaf.dim() > 1, late, key in exact)
             self._searching = True
             self.session.wake()
 
@@ -217,11 +223,15 @@ class FlatGradients(Observer):
         if not known.name:
             found = self.session.book.known(leaf)
             known.name = found.name if found is not None else ""
-        if known.calls in _LOOKS and not _with_zeros([leaf]):
+        if known.calls not in _LOOKS:
+            return
+        if not _with_zeros([leaf], _ROUNDING):
             del self._zero[self.session.ids.of(leaf)]
+        elif known.exact:
+            known.exact = bool(_with_zeros([leaf]))
 
     def at_end(self) -> None:
-        always = [one for one in self._zero.values() if one.matrix and not one.late]
+        always = [one for one in self._zero.values() if one.matrix and one.exact and not one.late]
         unexplained = [one for one in always if one.open and one.calls >= _ITERATIONS_ALONE]
         names = tuple(dict.fromkeys(one.name for one in unexplained))[:_NAMES]
         self._report_flat()
@@ -237,7 +247,8 @@ class FlatGradients(Observer):
         groups_found: dict[tuple[Stack, str], list[_Zero]] = {}
         for zero in self._zero.values():
             enough = _ITERATIONS_SATURATED if zero.saturated else _ITERATIONS
-            if zero.calls >= enough and zero.paths >= 2 and zero.stack:
+            # of rounding errors only what cancels is the cause
+            if zero.calls >= enough and zero.paths >= 2 and zero.stack and (zero.exact or zero.cancels):
                 groups_found.setdefault((zero.stack[:1], zero.op), []).append(zero)
         for found in groups_found.values():
             first = found[0]
@@ -261,13 +272,13 @@ class FlatGradients(Observer):
             )
 
 
-def _with_zeros(leaves: Sequence[Tensor]) -> list[Tensor]:
-    """Those of the leaves whose gradient is all zeros."""
+def _with_zeros(leaves: Sequence[Tensor], above: float = 0.0) -> list[Tensor]:
+    """Those of the leaves whose gradient is all zeros, or nowhere larger than `above`."""
     found = [(leaf, leaf.grad) for leaf in leaves]
     # of a distributed one this rank holds a part alone, which may be zero by chance
     whole = [(leaf, grad) for leaf, grad in found if grad is not None and local_part(grad) is grad]
     dense = [(leaf, grad) for leaf, grad in whole if grad.layout is torch.strided and grad.numel()]
-    filled = have_values([grad for _, grad in dense])
+    filled = have_values([grad for _, grad in dense], above)
     return [leaf for (leaf, _), values in zip(dense, filled, strict=True) if not values]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import traceback
@@ -306,3 +307,36 @@ def test_a_traceback_that_the_script_catches_has_no_frame_of_ours(wrong: Any, wa
         except (RuntimeError, IndexError) as error:
             functions = [entry.name for entry in traceback.extract_tb(error.__traceback__)]
     assert functions == ["test_a_traceback_that_the_script_catches_has_no_frame_of_ours", "<lambda>"]
+
+
+LETS_GO = """\
+import gc, weakref
+import torch
+from gradtrace.watcher.watch import Watch
+
+def train():
+    net = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1)
+
+    @torch.compile(backend="eager")
+    def step():
+        optimizer.zero_grad()
+        net(torch.ones(2, 3)).sum().backward()
+        optimizer.step()
+
+    step()
+    return step
+
+watch = Watch(lambda event: None)
+with watch:
+    kept = train()
+gone = weakref.ref(watch)
+del watch
+gc.collect()
+print(gone() is None)
+"""
+
+
+def test_nothing_that_torch_loaded_meanwhile_keeps_the_watch_alive() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", LETS_GO], capture_output=True, text=True)
+    assert done.stdout == "True\n", done.stderr

@@ -196,6 +196,7 @@ class Watch:
             self._open.close()
         finally:
             self._session.abandon()
+            self._session.frames.forget()
 
     def abandon(self) -> None:
         """In a forked child, a worker that loads data for one: no code will read what is seen there."""

@@ -95,6 +95,12 @@ class Frames:
         found = self._stacks.get(tuple(key))
         return self._learn(tuple(key), frame) if found is None else found
 
+    def forget(self) -> None:
+        """The watch is over: lets go of the code objects."""
+        self._stacks.clear()
+        self._codes.clear()
+        _decoded.clear()
+
     def raised_at(self, error: BaseException) -> Stack:
         """The user's frames in which an exception was raised, innermost first."""
         found = []

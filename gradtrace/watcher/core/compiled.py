@@ -44,6 +44,11 @@ def regions(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
     """While open, `begin` is called before each call of a compiled function, and after it what `begin` returned."""
     with ExitStack() as opened:
         context_kinds: list[Any] = []
+        # compiled functions live on, and keep `enter`: not what it called
+        begins = [begin]
+
+        def enter() -> Callable[[], None]:
+            return begins[0]() if begins else _nothing
 
         def watch_contexts(kind: Any) -> None:
             context_kinds.append(kind)
@@ -55,7 +60,7 @@ def regions(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
                 init(context, *args, **kwargs)
                 hooks = getattr(context, "enter_exit_hooks", None)
                 if hooks is not None:
-                    hooks.append(begin)
+                    hooks.append(enter)
 
             return initialize
 
@@ -76,6 +81,11 @@ def regions(begin: Callable[[], Callable[[], None]]) -> Iterator[None]:
             yield
         finally:
             is_open = False
+            begins.clear()
+
+
+def _nothing() -> None:
+    """There is nothing to undo."""
 
 
 def remark(number: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -84,11 +85,15 @@ class Leaves(Observer):
         self.session.emit(NotOptimizable(kind, stack, operation(node), made, tuple(tensor.shape), text))
 
     def _naming(self, typename: Callable[[Any], str]) -> Callable[[Any], str]:
+        # torch.compile keeps this function for good where it makes its tables meanwhile
+        of_this_watch = weakref.ref(self)
+
         @functools.wraps(typename)
         def name_of(value: Any) -> str:
             text = typename(value)
-            if self.session.in_watched_thread():
-                self.session.guarded(self._named, value, text, sys._getframe(1))
+            me = of_this_watch()
+            if me is not None and me.session.in_watched_thread():
+                me.session.guarded(me._named, value, text, sys._getframe(1))
             return text
 
         return name_of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,12 +67,16 @@ class Exchanges(Observer):
             yield
 
     def _noting(self, name: str, collective: Callable[..., Any]) -> Callable[..., Any]:
+        # a module that is imported meanwhile keeps this function for good
+        of_this_watch = weakref.ref(self)
+
         @compiled.around
         @functools.wraps(collective)
         def call(*args: Any, **kwargs: Any) -> Any:
             result = collective(*args, **kwargs)
-            if self.session.in_watched_thread():
-                self.session.guarded(self._called, name, args, kwargs, sys._getframe(1))
+            me = of_this_watch()
+            if me is not None and me.session.in_watched_thread():
+                me.session.guarded(me._called, name, args, kwargs, sys._getframe(1))
             return result
 
         return call

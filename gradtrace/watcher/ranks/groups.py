@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
@@ -54,15 +55,21 @@ class ProcessGroups(Observer):
             yield
 
     def _joining(self, init: Callable[..., Any]) -> Callable[..., Any]:
+        # a module that is imported meanwhile keeps this function for good
+        of_this_watch = weakref.ref(self)
+
         @compiled.around
         @functools.wraps(init)
         def init_process_group(*args: Any, **kwargs: Any) -> Any:
-            if self.session.colleagues is not None and self.session.watching and not dist.is_initialized():
+            me = of_this_watch()
+            if me is None or not me.session.watching:
+                return init(*args, **kwargs)
+            if me.session.colleagues is not None and not dist.is_initialized():
                 # a store that is kept would be found again, with all that was left in it
-                self.session.guarded(self.session.colleagues.leave)
+                me.session.guarded(me.session.colleagues.leave)
             result = init(*args, **kwargs)
-            if self.session.watching:
-                self.session.guarded(self._joined)
+            if me.session.watching:
+                me.session.guarded(me._joined)
             return result
 
         return init_process_group

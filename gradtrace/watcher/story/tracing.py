@@ -92,6 +92,7 @@ def _settraced(listener: Listener) -> Iterator[Callable[[], None]]:
     finally:
         if sys.gettrace() is enter:
             sys.settrace(before)
+        wanted.clear()
 
 
 @contextmanager

@@ -620,6 +620,8 @@ class FlatGradient:
     late: bool = False
     #: the operation is a difference or a quotient of two equal tensors, which both depend on them
     cancels: bool = False
+    #: for a product of zeros: where these were made, one place for each parameter
+    zeroed: tuple[Stack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

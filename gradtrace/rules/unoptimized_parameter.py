@@ -40,8 +40,11 @@ from gradtrace.source import questions, syntax
 
 #: names by which people call networks that are not trained by gradients
 _MEANT = re.compile(
-    r"target|teacher|ema|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
+    r"target|teacher|(?<![a-z])ema(?![a-z])|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])",
+    re.IGNORECASE,
 )
+#: reasons that may be a choice
+_BY_CHOICE = ("left out", "part", "late", "hidden", "copied")
 _MESSAGES = {
     "forward": "{names} {is_} created again in each forward, {gets} one gradient and {is_} discarded: no optimizer holds "
     "{it}",
@@ -100,7 +103,7 @@ class UnoptimizedParameter(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, ParameterReplaced):
             return self._replaced(event)
-        if not isinstance(event, Unoptimized) or any(_MEANT.search(name) for name in event.names):
+        if not isinstance(event, Unoptimized) or _is_meant(event):
             return []
         number = _SEVERAL if event.count > 1 else _ONE
         words = number | {
@@ -138,6 +141,11 @@ class UnoptimizedParameter(Rule):
             f"in-place operation",
             ((event.born, "the parameter is created here"), (event.stack[1:], "called from here")),
         )
+
+
+def _is_meant(event: Unoptimized) -> bool:
+    """Whether its name says that no optimizer should hold it; where one was meant to, names say nothing."""
+    return event.why in _BY_CHOICE and any(_MEANT.search(name) for name in event.names)
 
 
 def _help(event: Unoptimized) -> str:

@@ -44,7 +44,9 @@ from gradtrace.rules.places import grad_read, names_of, them, these
 from gradtrace.source import questions, switches, syntax
 
 #: names by which people call networks that are not trained by gradients
-_MEANT = re.compile(r"target|teacher|ema|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE)
+_MEANT = re.compile(
+    r"target|teacher|(?<![a-z])ema(?![a-z])|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
+)
 
 
 class UnreachedParameter(Rule):

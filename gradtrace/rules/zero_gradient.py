@@ -33,10 +33,8 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Event, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.places import names_of, them
-from gradtrace.source import questions
 
 _SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
 #: operations over a dimension of size one
@@ -124,26 +122,17 @@ class ZeroGradient(Rule):
 
     def _product(self, event: FlatGradient, names: str) -> list[Finding]:
         return self.finding(
-            event.stack,
+            event.zeroed[0] if event.zeroed else event.stack,
             f"the gradient of {names} was exactly zero in {_calls(event)}: they are multiplied with each "
             "other, and both are zero",
             "initialize one of the two randomly, and only the other to zero",
             (
-                *((_made(event.stack, name), f"`{name}` is created here") for name in event.names),
+                *((other, "the other one gets its zeros here") for other in event.zeroed[1:2]),
+                (event.stack if event.zeroed else (), "they are multiplied here"),
                 (event.backward, "this call computes the gradient"),
-                (event.stack[1:], "called from here"),
             ),
         )
 
 
 def _calls(event: FlatGradient) -> str:
     return f"{'the last' if event.late else 'all'} {event.iterations} backward calls"
-
-
-def _made(stack: Stack, name: str) -> Stack:
-    """The statement of the class around `stack` that makes the attribute of this name."""
-    if not stack:
-        return ()
-    path, kind = stack[0].path, stack[0].function.rpartition(".")[0].rpartition(".")[2]
-    found = questions.attribute_set(path, kind, name.rpartition(".")[2])
-    return (Site(path, found.lineno, f"{kind}.__init__"),) if found is not None else ()

@@ -99,7 +99,8 @@ class Departures:
     def proportional(self, number: float, used: Stack) -> Departure | None:
         """The departure of which `number`, used at this place, is a multiple, and has been by the same factor each time:
         `0.5 * loss.item()`."""
-        for place, departure in self._recent.items():
+        # zero, as an option of the call is, is a multiple of everything
+        for place, departure in self._recent.items() if number else ():
             pair = place, used
             if not departure.number or (pair not in self._factors and len(self._factors) >= _PAIRS):
                 continue

@@ -85,8 +85,9 @@ class Observer:
     def after_zero_grad(self, tensors: Sequence[torch.Tensor], frame: FrameType) -> None:
         """`zero_grad()` has set the gradients of these to None; what it did to each did not pass through the mode."""
 
-    def after_group(self, optimizer: torch.optim.Optimizer, frame: FrameType) -> None:
-        """An optimizer was given a further group of parameters, by its constructor for one."""
+    def after_group(self, optimizer: torch.optim.Optimizer, used_up: bool, frame: FrameType) -> None:
+        """An optimizer was given a further group of parameters, by its constructor for one; `used_up` where that was an
+        iterator that gave none."""
 
     def group_refused(
         self, optimizer: torch.optim.Optimizer, group: dict[str, Any], error: ValueError, frame: FrameType

@@ -89,8 +89,9 @@ class Steps:
     def _recording(self, add_group: Callable[..., None]) -> Callable[..., None]:
         @compiled.around
         @functools.wraps(add_group)
-        def add_param_group(optimizer: Optimizer, param_group: dict[str, Any]) -> None:
+        def add_param_group(optimizer: Optimizer, param_group: Any) -> None:
             session = self._session
+            given = param_group.get("params") if isinstance(param_group, dict) else None
             try:
                 add_group(optimizer, param_group)
             except ValueError as error:
@@ -100,18 +101,19 @@ class Steps:
                 )
                 raise
             if session.watching:
-                session.guarded(self._own, optimizer, sys._getframe(1))
+                session.guarded(self._own, optimizer, given, sys._getframe(1))
 
         return add_param_group
 
-    def _own(self, optimizer: Optimizer, frame: FrameType) -> None:
+    def _own(self, optimizer: Optimizer, given: Any, frame: FrameType) -> None:
         session, parameters = self._session, optimizer.param_groups[-1]["params"]
         session.own(parameters, optimizer)
         for one in parameters:
             if type(one) is Tensor and not one.requires_grad:
                 cut = Cut(type(optimizer).__name__, "unasked", session.frames.stack(frame))
                 session.unasked.append((weakref.ref(one), cut))
-        session.dispatch(self.group_handlers, optimizer, frame)
+        used_up = isinstance(given, Iterator) and not parameters
+        session.dispatch(self.group_handlers, optimizer, used_up, frame)
 
     @compiled.ours
     def _before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Any:

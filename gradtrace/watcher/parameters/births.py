@@ -19,6 +19,7 @@ from gradtrace.model.site import Stack
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.graph import saved
 
 _TORCH = os.path.dirname(torch.__file__) + os.sep
 #: births remembered: more parameters than any model has at once
@@ -54,6 +55,8 @@ class CreatedOptimizer:
     order: int
     #: where it was given a group without a parameter, as an exhausted generator gives
     empty: Stack = ()
+    #: that group was an iterator
+    used_up: bool = False
 
 
 class Births(Observer):
@@ -66,9 +69,22 @@ class Births(Observer):
         self._count = 0
         #: parameters that a state was loaded into: weights that come from elsewhere may be meant to stay
         self._loaded: set[TensorId] = set()
+        #: where tensors were filled with one value before the first backward call, by where their values lie
+        self._filled: dict[int, Stack] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
-        return {torch.Tensor.copy_: self._copied}
+        filling = (torch.Tensor.zero_, torch.Tensor.fill_, torch.nn.init.constant_)
+        return {torch.Tensor.copy_: self._copied, **dict.fromkeys(filling, self._fills)}
+
+    def _fills(self, call: TorchCall) -> None:
+        if self.session.backward_calls == 0 and len(self._filled) < _MOST:
+            for tensor in call.inputs[:1]:
+                self._filled[saved.memory(tensor)] = self.session.frames.stack(call.frame)
+
+    def filled_at(self, parameter: torch.Tensor) -> Stack:
+        """Where the parameter, or its memory under another name, was filled with one value; else where it was made."""
+        birth = self.of(parameter)
+        return self._filled.get(saved.memory(parameter)) or (birth.stack if birth is not None else ())
 
     def _copied(self, call: TorchCall) -> None:
         if isinstance(call.args[0], torch.nn.Parameter) and len(self._loaded) < _MOST:
@@ -122,7 +138,7 @@ class Births(Observer):
     def optimizer(self, key: TensorId) -> CreatedOptimizer | None:
         return self._optimizers.get(key)
 
-    def after_group(self, optimizer: Optimizer, frame: FrameType) -> None:
+    def after_group(self, optimizer: Optimizer, used_up: bool, frame: FrameType) -> None:
         key = self.session.ids.of(optimizer)
         known = self._optimizers.get(key)
         if len(optimizer.param_groups) == 1 or known is None:
@@ -131,7 +147,8 @@ class Births(Observer):
                 self._optimizers.clear()
             known = CreatedOptimizer(type(optimizer).__name__, self.session.frames.stack(frame), self._count)
         if not optimizer.param_groups[-1]["params"]:
-            known = replace(known, empty=known.empty or self.session.frames.stack(frame))
+            empty = known.empty or self.session.frames.stack(frame)
+            known = replace(known, empty=empty, used_up=known.used_up or used_up)
         self._optimizers[key] = known
 
     def _hook(self, module: Any, name: str, parameter: Any) -> None:

@@ -24,6 +24,7 @@ from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import saved, walk
 from gradtrace.watcher.graph.reads import have_values
+from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.leaves import operation
 
 Tensor = torch.Tensor
@@ -74,7 +75,9 @@ _NAMES = 6
 class _Zero:
     """A parameter whose gradient was zero, or next to it, each time it was looked at, and why."""
 
-    __slots__ = "backward calls cancels exact late matrix name op open paths product saturated stack term".split()
+    __slots__ = (
+        "backward calls cancels exact late matrix name op open paths product saturated stack term zeroed".split()
+    )
 
     def __init__(self, backward: Stack, matrix: bool, late: bool, exact: bool) -> None:
         self.backward = backward
@@ -99,11 +102,14 @@ class _Zero:
         self.term = False
         #: the operation is a product with zeros
         self.product = False
+        #: where the parameter got its first values, if it is one of these zeros
+        self.zeroed: Stack = ()
 
 
 class FlatGradients(Observer):
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, births: Births) -> None:
         super().__init__(session)
+        self._births = births
         self._zero: dict[TensorId, _Zero] = {}
         #: leaves looked at in the first calls
         self._looked: set[TensorId] = set()
@@ -167,6 +173,7 @@ class FlatGradients(Observer):
             for key in (wanted - open_leaves) & self.session.ids.of_all(behind):
                 self._explain(self._zero[key], node, False)
                 self._zero[key].product = True
+                self._zero[key].zeroed = self._zeroed(key, behind)
                 wanted.discard(key)
 
     def _some_are_zeros(self, call: BackwardCall) -> bool:
@@ -185,6 +192,10 @@ class FlatGradients(Observer):
         zero.saturated |= bool(node.metadata.get(_SATURATED))
         zero.cancels |= bool(node.metadata.get(_CANCELS))
         zero.term = term
+
+    def _zeroed(self, key: TensorId, leaves: Sequence[Tensor]) -> Stack:
+        leaf = next(one for one in leaves if self.session.ids.of(one) == key)
+        return () if bool(local_part(leaf).detach().any()) else self._births.filled_at(leaf)
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         if error is not None or not call.accumulates:
@@ -268,6 +279,7 @@ class FlatGradients(Observer):
                     first.product,
                     first.late,
                     first.cancels,
+                    tuple(dict.fromkeys(zero.zeroed for zero in reversed(found) if zero.matrix and zero.zeroed)),
                 )
             )
 

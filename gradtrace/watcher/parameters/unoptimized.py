@@ -111,6 +111,9 @@ class Unowned(Observer):
         #: parameters of networks whose results others are compared with
         self._measuring: set[TensorId] = set()
         self._passing: dict[Stack, _Passing] = {}
+        #: optimizers that a later one has taken the place of; and those that made a step, with their order
+        self._replaced: set[TensorId] = set()
+        self._met: dict[TensorId, int] = {}
         #: by optimizer: the last backward call that reached parameters of it
         self._reached: dict[TensorId, int] = {}
         self._holders = Holders()
@@ -163,7 +166,7 @@ class Unowned(Observer):
         self._reached.update(dict.fromkeys(self.session.owners(owned), call.number))
         if not free or (owned and not any(isinstance(leaf, torch.nn.Parameter) for leaf in owned)):
             return  # what is optimized is no parameter: an input, a latent code
-        keys = self.session.owners(owned)
+        keys = self.session.owners(owned) - self._replaced
         if self._studies_left and any(self.session.ids.of(leaf) not in self._candidates for leaf in free):
             self._studies_left -= 1
             ids = self.session.ids
@@ -217,11 +220,15 @@ class Unowned(Observer):
         owned: list[Tensor] = []
         free: list[Tensor] = []
         for leaf in leaves:
-            if self.session.owned(leaf):
+            if self.session.owned(leaf) and not self._is_left_by_all(leaf):
                 owned.append(leaf)
             elif type(leaf) in _LEAVES and self.session.ids.of(leaf) not in self._meant and leaf.grad is not None:
                 free.append(leaf)
         return owned, free
+
+    def _is_left_by_all(self, leaf: Tensor) -> bool:
+        """Whether every optimizer that holds the leaf has been replaced by a later one that does not."""
+        return bool(self._replaced) and self._replaced.issuperset(self.session.owners([leaf]))
 
     def _candidate(self, leaf: Tensor, call: BackwardCall) -> _UnownedParameter | None:
         birth = self._births.of(leaf)
@@ -258,7 +265,21 @@ class Unowned(Observer):
         number = node_number(users[0])
         return number, self.session.trail.find(number)
 
+    def _note_replaced(self, optimizer: Optimizer) -> None:
+        """An optimizer that was made before this one, for some of the same parameters, is replaced by it until it steps
+        again."""
+        ids, made = self.session.ids, self._births.optimizer(self.session.ids.known(optimizer))
+        self._replaced.discard(ids.of(optimizer))
+        if made is None or made.order < 2 or self._met.get(ids.of(optimizer)) == made.order:
+            return
+        self._met[ids.of(optimizer)] = made.order
+        for key in self.session.owners(parameters(optimizer)):
+            earlier = self._births.optimizer(key)
+            if earlier is not None and earlier.order < made.order:
+                self._replaced.add(key)
+
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
+        self._note_replaced(optimizer)
         if not self._candidates:
             return
         held = self.session.ids.of_all(parameters(optimizer))
@@ -332,6 +353,8 @@ class Unowned(Observer):
             return "converted" if one.converted and one.converted[1] else ""
         if one.key in self._unfrozen and one.made and birth:
             return "unfrozen"
+        if one.made and one.made.used_up:
+            return "empty group"
         partly = bool(one.root) and self._has_owned(one.root)
         if partly and birth and one.made and birth.optimizers >= one.made.order:
             return "late"

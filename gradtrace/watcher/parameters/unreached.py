@@ -379,7 +379,8 @@ class Reach(Observer):
         have been differentiable than an index or a mask, which choose what goes on."""
         found = [cut for cut, behind in self._written_from.values() if key in behind]
         for cut, _ in self._entered.values():
-            off_itself = cut.why == "no_grad" and not suspect.used
+            # a use with gradients off has a reason of its own, unless that was before the first step
+            off_itself = cut.why == "no_grad" and bool(suspect.off) and not suspect.used
             if not off_itself and key in self._cuts.leaves_behind(cut):
                 found.append(cut)
         if not found and suspect.used:

@@ -8,9 +8,9 @@ class LoRA(nn.Module):
     def __init__(self):
         super().__init__()
         self.base = nn.Linear(4, 2).requires_grad_(False)
-        self.a, self.b = nn.Parameter(torch.zeros(2, 4)), nn.Parameter(torch.zeros(2, 2))
+        self.a, self.b = nn.Parameter(torch.zeros(2, 4)), nn.Parameter(torch.zeros(2, 2))  # <- zero-gradient
     def forward(self, x):
-        return self.base(x) + F.linear(F.linear(x, self.a), self.b)  # <- zero-gradient
+        return self.base(x) + F.linear(F.linear(x, self.a), self.b)
 
 m = LoRA()
 head = nn.Linear(2, 1)

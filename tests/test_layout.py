@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -167,6 +168,48 @@ def own_names() -> Iterator[str]:
 
 
 OWN_NAMES = set(own_names())
+
+
+WATCHER = [name for name in MODULES if name.startswith("gradtrace.watcher")]
+
+
+@pytest.mark.parametrize("module", [name for name in WATCHER if name.split(".")[-2:] != ["graph", "ops"]])
+def test_tables_of_operations_lie_in_one_module(module: str) -> None:
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Set | ast.Tuple | ast.List):
+            names = [part.value for part in node.elts if isinstance(part, ast.Constant)]
+        elif isinstance(node, ast.Dict):
+            names = [part.value for part in node.keys if isinstance(part, ast.Constant)]
+        else:
+            continue
+        assert sum(map(is_node_name, names)) < 2, f"{module}, line {node.lineno}: belongs into watcher/graph/ops.py"
+
+
+@pytest.mark.parametrize("module", [name for name in WATCHER if name.split(".")[-2:] != ["graph", "ops"]])
+def test_names_of_nodes_are_put_together_in_one_module(module: str) -> None:
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.JoinedStr | ast.BinOp):
+            parts = [part.value for part in ast.iter_child_nodes(node) if isinstance(part, ast.Constant)]
+            assert not any(map(is_node_name, parts)), f"{module}, line {node.lineno}: belongs into watcher/graph/ops.py"
+
+
+def is_node_name(value: object) -> bool:
+    """`MulBackward0`, and what is put behind `Mul` to make it."""
+    return isinstance(value, str) and re.search(r"Backward\d*$", value) is not None
+
+
+def test_graphs_are_walked_in_two_modules() -> None:
+    walking = {name for name in MODULES if "next_functions" in words(name)}
+    assert walking == {"gradtrace.watcher.graph.walk", "gradtrace.watcher.graph.query"}
+
+
+def words(module: str) -> Iterator[str]:
+    """Every attribute that a module reads, and every word that it holds as text."""
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 def test_imports_form_no_circle() -> None:

@@ -23,7 +23,7 @@ from gradtrace.watcher.core.observer import Observer, overriding
 from gradtrace.watcher.core.reentry import reentries
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import Steps
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import query, walk
 
 FREED = "Trying to backward through the graph a second time"
 NO_GRAPH = "does not require grad and does not have a grad_fn"
@@ -122,7 +122,7 @@ class BackwardCall:
         self.held = session.held()
         found = walk.visit(roots)
         inputs = given.get("inputs") or ()
-        self._visit = walk.restrict(found, inputs) if inputs else found
+        self._visit = query.restrict(found, inputs) if inputs else found
         session.dispatch(calls.before_handlers, self, frame, outputs)
         self._note_cuts(outputs if not roots else inputs)
         self._mark()

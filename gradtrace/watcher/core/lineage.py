@@ -24,7 +24,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query, walk
 
 Tensor = torch.Tensor
 T = TypeVar("T")
@@ -40,9 +40,6 @@ _MARKED = 200_000
 #: calls at the beginning of a run that are marked in any case
 _FIRST = 4_000
 _CONSTANTS = "gradtrace: constants"
-_ADDING = ("add", "radd", "iadd")
-#: put single numbers side by side, as terms to be summed
-_STACKING = ("stack", "hstack")
 
 _DETACHING = {Tensor.detach: "detach()", Tensor.data.__get__: ".data"}  # type: ignore[attr-defined]
 _LEAVING = {
@@ -82,13 +79,7 @@ _SEVERAL = (
     torch.nn.functional.multi_head_attention_forward,
 )
 #: under no_grad their result still requires grad: a leaf, whose gradient goes no further
-VIEWING = tuple(
-    getattr(home, name)
-    for home in (torch, Tensor)
-    for name in "expand expand_as flatten narrow permute reshape select squeeze t transpose unsqueeze view".split()
-    if hasattr(home, name)
-)
-_COMPARISONS = {"gt": ">", "lt": "<", "ge": ">=", "le": "<=", "eq": "==", "ne": "!="}
+VIEWING = ops.functions(ops.VIEW_FUNCTIONS)
 
 
 class Constant(NamedTuple):
@@ -289,11 +280,11 @@ class Origins(Observer):
             return
         entered = self.session.frames.stack(call.frame)
         outs = tensors_in([call.out])[:_FEW]
-        name = call.func.__name__.strip("_")
-        added = name in _STACKING or (name in _ADDING and all(out.numel() == 1 for out in outs))
+        name = ops.bare(call.func)
+        added = name in ops.STACKS or (name in ops.SUMS and all(out.numel() == 1 for out in outs))
         constants = []
         for tensor, cuts in used:
-            through = name in _ADDING and self._is_difference(tensor, call.inputs)
+            through = name in ops.SUMS and self._is_difference(tensor, call.inputs)
             constants.append(Constant(cuts, entered, through, added and tensor.numel() == 1))
         constants += [Constant(one.cuts, entered, added=added) for one in numbers]
         for out in outs:
@@ -344,9 +335,9 @@ class Origins(Observer):
         _note(self._aliases, place, cut)
         if cut.stack and not isinstance(source, torch.nn.Parameter):
             _note(self._detached, place, (weakref.ref(source), cut))
-        node = source.grad_fn if cut.behind == "SubBackward0" else None
+        node: Any = source.grad_fn if cut.behind == "SubBackward0" else None
         if node is not None:
-            subtracted, _ = node.next_functions[1]
+            subtracted = query.slots(node)[1]
             if subtracted is not None:
                 _note(self._differences, place, (weakref.ref(out), self._number_of(subtracted)))
 
@@ -526,7 +517,7 @@ def _few(cuts: Iterable[Cut]) -> tuple[Cut, ...]:
 
 def _leaves_of(tensors: Sequence[Tensor]) -> list[Tensor]:
     try:
-        return walk.leaves_of(tensors)
+        return query.leaves_of(tensors)
     except RuntimeError:  # a view made under no_grad whose base was written to has no node
         return []
 
@@ -543,8 +534,8 @@ def _reason(func: Any) -> tuple[str, str]:
         return _DETACHING[func], "detached" if torch.is_grad_enabled() else "no_grad"
     if func in _COPYING:
         return _COPYING[func], "copied"
-    name = getattr(func, "__name__", str(func)).strip("_")
-    return _COMPARISONS.get(name, f"{name}()"), "not differentiable" if torch.is_grad_enabled() else "no_grad"
+    name = ops.bare(func)
+    return ops.COMPARISONS.get(name, f"{name}()"), "not differentiable" if torch.is_grad_enabled() else "no_grad"
 
 
 def _node(tensor: torch.Tensor) -> str:

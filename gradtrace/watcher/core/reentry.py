@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from gradtrace.model.events import Owners, Reentry
 from gradtrace.watcher.compat import node_number, unpacked_attributes
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query, walk
 
-#: put tensors together as they are; views passed on the way to the operation behind one of them
-_GATHERING, _VIEWS = ("StackBackward0", "CatBackward0"), 8
+#: views passed on the way to the operation behind a tensor
+_VIEWS = 8
 #: reentries reported of one call, kinds of operations reported of one reentry
 _MOST, _KINDS = 12, 8
 
@@ -35,7 +35,7 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
     entry, carried = ancestry.entry(user, node, mark.number)
     gathered = _gathered(carried)
     built = trail.find(node_number(carried))
-    below = walk.below(node)
+    below = query.below([node])
     old = session.owners(one.variable for one in below if type(one) is walk.ACCUMULATE)
     return Reentry(
         call=mark.call,
@@ -61,17 +61,14 @@ def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) ->
 
 def _gathered(node: Any) -> Any:
     """Of several tensors that were only put together, the operation behind the first one; otherwise None."""
-    if type(node).__name__ not in _GATHERING:
+    if type(node).__name__ not in ops.JOINS:
         return None
-    for _ in range(_VIEWS):
-        node = node.next_functions[0][0]
-        if node is None or type(node) is walk.ACCUMULATE or not _is_view(node):
-            break
-    return None if type(node) is walk.ACCUMULATE else node
+    first = query.past(query.first_input(node), ops.VIEWS, _VIEWS)
+    return None if type(first) is walk.ACCUMULATE else first
 
 
 def _is_view(node: Any) -> bool:
-    return type(node).__name__ in walk.VIEWS
+    return type(node).__name__ in ops.VIEWS
 
 
 def _has_lost_saved(node: Any) -> bool:
@@ -97,7 +94,7 @@ class _Ancestry:
     def __init__(self, visit: walk.Visit) -> None:
         self.leaves = visit.leaves
         self._nodes = visit.nodes
-        self._users = walk.users_of(visit.nodes)
+        self._users = query.users_of(visit.nodes)
 
     def entry(self, user: Any, node: Any, number: int) -> tuple[Any, Any]:
         """The first node made at `number` or later above the edge from `user` to `node`, and the older one that it
@@ -106,7 +103,7 @@ class _Ancestry:
         What lies between was made before that moment, though the earlier call did not run through it: a hidden state
         hangs on the same cell as the loss. Where all is older the edge itself is the entry.
         """
-        for upper, lower in self._above(user, node):
+        for upper, lower in chain([(user, node)], query.above(user, self._users)):
             if upper is None or node_number(upper) >= number:
                 return upper, lower
         return user, node
@@ -114,31 +111,15 @@ class _Ancestry:
     def kinds_above(self, user: Any) -> Iterator[str]:
         """The kinds of the operations from `user` up to the root, each once."""
         seen = set()
-        for upper, _ in self._above(user, None):
+        for upper, _ in chain([(user, None)], query.above(user, self._users)):
             kind = type(upper).__name__
             if upper is not None and kind not in seen:
                 seen.add(kind)
                 yield kind
 
-    def _above(self, user: Any, node: Any) -> Iterator[tuple[Any, Any]]:
-        """The edges from the one between `user` and `node` up to the roots, the nearest first."""
-        seen = {user}
-        waiting = [(user, node)]
-        for upper, lower in waiting:
-            yield upper, lower
-            for above in self._users.get(upper, ()):
-                if above not in seen:
-                    seen.add(above)
-                    waiting.append((above, upper))
-
     def has_leaves_since(self, number: int) -> bool:
         """Whether a node made at `number` or later uses a leaf."""
-        return any(
-            type(child) is walk.ACCUMULATE
-            for node in self._nodes
-            if node_number(node) >= number
-            for child, _ in node.next_functions
-        )
+        return any(query.leaf_inputs(node) for node in self._nodes if node_number(node) >= number)
 
 
 def _distinct(edges: Iterable[Edge]) -> Iterator[Edge]:

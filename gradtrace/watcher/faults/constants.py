@@ -15,22 +15,10 @@ from gradtrace.model.site import Stack
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query
 
 Tensor = torch.Tensor
 
-#: what is computed from a constant and still is no more than its size or its distance from something
-_FOLLOWED = frozenset(
-    "abs add amax amin cat clamp clamp_max clamp_min contiguous cos div double expand flatten float getitem huber_loss "
-    "index_select l1_loss linalg_norm linalg_vector_norm logsumexp max mean min mse_loss mul narrow neg norm permute pow "
-    "radd relu reshape rmul rsub select sin smooth_l1_loss sqrt square squeeze stack std sub sum t to transpose truediv "
-    "unsqueeze var vector_norm view".split()
-)
-_ADDING = frozenset("add radd iadd sub rsub isub stack cat".split())
-_MEASURING = frozenset(
-    "abs amax amin huber_loss l1_loss linalg_norm linalg_vector_norm logsumexp max mean min mse_loss norm pow "
-    "smooth_l1_loss square std sum var vector_norm".split()
-)
 #: tensors followed before the dead among them are forgotten, and at most
 _MANY = 512
 _REPORTS = 64
@@ -115,13 +103,13 @@ class Constants(Observer):
             return
         origin = next((known for tensor in call.inputs if (known := self._plain.of(tensor))), None)
         if origin is not None:
-            measured = origin.measured or _name(call.func) in _MEASURING
+            measured = origin.measured or ops.bare(call.func) in ops.MEASURES
             self._plain.note(call.out, replace(origin, measured=measured))
 
     def _is_followed(self, call: TorchCall) -> bool:
         """`torch.autograd.functional.jacobian` detaches its result; who does so himself means a constant."""
         own = call.func is Tensor.detach and not self.session.frames.is_user(call.frame.f_code.co_filename)
-        return own or _name(call.func) in _FOLLOWED
+        return own or ops.bare(call.func) in ops.STEPS_OF_MEASURES
 
     def _follow_mixed(self, call: TorchCall) -> None:
         if not (self._plain or self._mixed):
@@ -129,12 +117,12 @@ class Constants(Observer):
         self.session.wake()
         if not isinstance(call.out, Tensor):
             return
-        name = _name(call.func)
-        if name not in _FOLLOWED and name not in _ADDING:
+        name = ops.bare(call.func)
+        if name not in ops.STEPS_OF_MEASURES and name not in ops.ADDING:
             return
         inputs = call.inputs
         entry = next((known for tensor in inputs if (known := self._mixed.of(tensor))), None)
-        if entry is None and name in _ADDING:
+        if entry is None and name in ops.ADDING:
             entry = self._entering(call, inputs)
         # what is multiplied with a graph of its own is weighted by it
         whole = entry is not None and (entry.term or call.out.numel() == 1)
@@ -172,9 +160,7 @@ class Constants(Observer):
         )
 
     def _origin(self, call: BackwardCall) -> _Origin:
-        leaves = [
-            child.variable for node in call.nodes for child, _ in node.next_functions if type(child) is walk.ACCUMULATE
-        ]
+        leaves = [leaf for node in call.nodes for leaf in query.leaf_inputs(node)]
         parameters = frozenset(id(leaf) for leaf in leaves if isinstance(leaf, torch.nn.Parameter))
         of_parameter = any(isinstance(leaf, torch.nn.Parameter) for leaf in call.leaves)
         return _Origin("grad", call.stack, call.root, parameters, of_parameter)
@@ -183,7 +169,3 @@ class Constants(Observer):
 def _trains(call: BackwardCall, origin: _Origin) -> bool:
     """Whether the loss trains what the gradient depends on."""
     return origin.parameters is None or any(id(leaf) in origin.parameters for leaf in call.leaves)
-
-
-def _name(func: Any) -> str:
-    return getattr(func, "__name__", "").strip("_")

@@ -17,7 +17,8 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.faults.mixed_batch import users_of, wrapped
+from gradtrace.watcher.faults.mixed_batch import wrapped
+from gradtrace.watcher.graph import query
 
 Tensor = torch.Tensor
 
@@ -81,7 +82,7 @@ class Directions(Observer):
             return
         nodes = {node_number(node): node for node in call.nodes}
         met = [run for run in runs if run.node in nodes and run.steps > 1]
-        users = users_of(call.nodes) if met else {}
+        users = query.uses_of(call.nodes) if met else {}
         for run in met:
             reading = [user for user, _ in users.get(nodes[run.node], ())]
             if reading and all(_takes_last(user, run) for user in reading):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradtrace.watcher.compat import local_part, saved_argument
-from gradtrace.watcher.graph import saved
+from gradtrace.watcher.graph import ops, saved
 
 _HUGE = 1e15
 
@@ -32,10 +32,10 @@ Look = Callable[[Any, Values], Flaw | None]
 
 def find(node: Any, values: Values | None = None) -> Flaw | None:
     """The flaw at a node, if it is of a kind that is known and its values show one."""
-    look = _LOOKS.get(type(node).__name__)
-    if look is None:
+    kind = ops.SINGULAR.get(type(node).__name__)
+    if kind is None:
         return None
-    return look(node, dict(saved.tensors(node)) if values is None else values)
+    return _LOOKS[kind](node, dict(saved.tensors(node)) if values is None else values)
 
 
 class Risk(Enum):
@@ -54,8 +54,8 @@ def risk(kind: type) -> Risk:
     name = kind.__name__
     if name == "MulBackward0":
         return Risk.FACTOR
-    own = name in _LOOKS or name in _RISKY or name in FRAGILE
-    return Risk.OWN if own and name not in _LOUD else Risk.NONE
+    own = name in ops.SINGULAR or name in ops.OVERFLOWING or name in ops.FRAGILE
+    return Risk.OWN if own and name not in ops.NORMALIZATIONS else Risk.NONE
 
 
 def finite(tensor: torch.Tensor) -> bool:
@@ -172,12 +172,15 @@ def _both_zero(node: Any, values: Values) -> Flaw | None:
     return Flaw("zero") if _some(values, "result", lambda x: x == 0) else None
 
 
-def _infinite_edge(node: Any, values: Values) -> Flaw | None:
-    """erfinv at -1 and 1, logit at 0 and 1, atanh at -1 and 1."""
-    low = 0.0 if type(node).__name__.startswith("Logit") else -1.0
-    if _some(values, "self", lambda x: (x < low) | (x > 1)):
-        return Flaw("outside", "nan")
-    return Flaw("edge", "inf") if _some(values, "self", lambda x: (x == low) | (x == 1)) else None
+def _infinite_edge(low: float) -> Look:
+    """erfinv and atanh at -1 and 1, logit at 0 and 1."""
+
+    def look(node: Any, values: Values) -> Flaw | None:
+        if _some(values, "self", lambda x: (x < low) | (x > 1)):
+            return Flaw("outside", "nan")
+        return Flaw("edge", "inf") if _some(values, "self", lambda x: (x == low) | (x == 1)) else None
+
+    return look
 
 
 def _row(name: str, *infinite: str) -> Look:
@@ -223,54 +226,27 @@ def _sequence_loss(node: Any, values: Values) -> Flaw | None:
     return Flaw("short", "inf") if _some(values, "result0", torch.isinf) else None
 
 
+#: the checks for each kind of operation in `ops.SINGULAR`
 _LOOKS: dict[str, Look] = {
-    **dict.fromkeys(("LogBackward0", "Log2Backward0", "Log10Backward0"), _log(0.0)),
-    "Log1PBackward0": _log(-1.0),
-    "SqrtBackward0": _root,
-    **dict.fromkeys(("RsqrtBackward0", "ReciprocalBackward0"), _inverse),
-    **dict.fromkeys(("PowBackward0", "PowBackward1"), _power),
-    **dict.fromkeys(("DivBackward0", "DivBackward1", "AddcdivBackward0"), _quotient),
-    **dict.fromkeys(("AcosBackward0", "AsinBackward0"), _arc),
-    "AcoshBackward0": _arc_of_cosh,
-    "Atan2Backward0": _arc_tangent,
-    "HypotBackward0": _both_zero,
-    **dict.fromkeys(("ErfinvBackward0", "LogitBackward0", "AtanhBackward0"), _infinite_edge),
-    **dict.fromkeys(("SoftmaxBackward0", "LogSoftmaxBackward0"), _row("result")),
-    "LogsumexpBackward0": _row("result", "result"),
-    **dict.fromkeys(
-        (
-            "ScaledDotProductFlashAttentionForCpuBackward0",
-            "ScaledDotProductFlashAttentionBackward0",
-            "ScaledDotProductEfficientAttentionBackward0",
-        ),
-        _row("output"),
-    ),
-    **dict.fromkeys(("StdBackward0", "VarBackward0", "StdMeanBackward0", "VarMeanBackward0"), _spread),
-    **dict.fromkeys(("ExpBackward0", "Expm1Backward0", "Exp2Backward0", "PowBackward2"), _overflow),
-    **dict.fromkeys(("NativeLayerNormBackward0", "NativeBatchNormBackward0", "NativeGroupNormBackward0"), _normalised),
-    "WeightNormInterfaceBackward0": _weight_norm,
-    "XlogyBackward0": _xlogy,
-    "CtcLossBackward0": _sequence_loss,
-}
-
-#: what a gradient that became NaN or infinite here was due to, where the values do not show it
-FRAGILE = {
-    **dict.fromkeys(("LinalgEighBackward0", "LinalgEigBackward0", "LinalgSvdBackward0"), "repeated"),
-    **dict.fromkeys(
-        (
-            *("LinalgInvExBackward0", "LinalgSolveExBackward0", "LinalgDetBackward0", "LinalgSlogdetBackward0"),
-            *("LinalgCholeskyExBackward0", "LinalgQrBackward0", "LinalgPinvBackward0"),
-        ),
-        "singular",
-    ),
-}
-
-#: what fails here makes the loss NaN as well
-_LOUD = frozenset({"NativeLayerNormBackward0", "NativeBatchNormBackward0", "NativeGroupNormBackward0"})
-
-#: zero times infinity comes about here, too
-_RISKY = {
-    *("LogaddexpBackward0", "LogcumsumexpBackward0", "LgammaBackward0"),
-    *("NormBackward0", "NormBackward1", "LinalgVectorNormBackward0", "CdistBackward0", "DistBackward0"),
-    *("SinhBackward0", "CoshBackward0", "CumprodBackward0", "SoftplusBackward0", "BinaryCrossEntropyBackward0"),
+    "logarithm": _log(0.0),
+    "logarithm of one more": _log(-1.0),
+    "root": _root,
+    "inverse": _inverse,
+    "power": _power,
+    "quotient": _quotient,
+    "arc": _arc,
+    "arc of cosh": _arc_of_cosh,
+    "angle": _arc_tangent,
+    "length": _both_zero,
+    "between -1 and 1": _infinite_edge(-1.0),
+    "between 0 and 1": _infinite_edge(0.0),
+    "row": _row("result"),
+    "row of a sum": _row("result", "result"),
+    "row of an attention": _row("output"),
+    "spread": _spread,
+    "exponential": _overflow,
+    "normalization": _normalised,
+    "weight norm": _weight_norm,
+    "product with a logarithm": _xlogy,
+    "loss of sequences": _sequence_loss,
 }

@@ -21,7 +21,7 @@ from gradtrace.watcher.compat import MODULE_CALL, DisableTorchFunction, node_num
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import query, walk
 from gradtrace.watcher.pictures.snapshot import saved_tensors
 
 #: how deep objects are opened, nodes counted for one holder
@@ -64,7 +64,7 @@ class _Look:
             self.seen.add(node)
             if node_number(node) < start:
                 self.nodes.add(node)
-            waiting += [child for child, _ in node.next_functions if child is not None]
+            waiting += query.inputs(node)
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import sample, saved
+from gradtrace.watcher.graph import ops, sample, saved
 
 Tensor = torch.Tensor
 
@@ -36,17 +36,8 @@ _VALUES = 1_024
 _ALIASES = 1_024
 #: calls without a tensor in foreign memory after which none is expected
 _FRUITLESS = 20_000
-#: nodes to which only the sign of what they saved matters, and names of what training does not read
-_BY_SIGN = {"ReluBackward0"}
+#: names of what training does not read
 _STATISTICS = {"running_mean", "running_var"}
-
-_SAVING = (
-    *"linear conv1d conv2d conv3d embedding embedding_bag bilinear scaled_dot_product_attention".split(),
-    *"mse_loss l1_loss smooth_l1_loss huber_loss cross_entropy nll_loss binary_cross_entropy".split(),
-    *"binary_cross_entropy_with_logits kl_div layer_norm batch_norm group_norm instance_norm".split(),
-    *"matmul __matmul__ __rmatmul__ mm bmm mv dot addmm baddbmm einsum outer mul multiply div pow".split(),
-    *"__mul__ __rmul__ __truediv__ __pow__ where lstm gru rnn_tanh rnn_relu".split(),
-)
 
 
 class _Alias(NamedTuple):
@@ -267,7 +258,7 @@ class HiddenWrites(Observer):
 def _saved(nodes: Sequence[Any]) -> Iterator[tuple[Any, str, Tensor]]:
     """What harm can come to: nodes with what they saved."""
     for node in nodes:
-        if type(node).__name__ not in _BY_SIGN:
+        if type(node).__name__ not in ops.SIGN_SAVED:
             yield from ((node, name, tensor) for name, tensor in saved.tensors(node) if name not in _STATISTICS)
 
 
@@ -283,4 +274,4 @@ def _part(tensor: Tensor, call: TorchCall) -> Tensor:
 def _saving() -> set[Any]:
     """Functions that save what is given to them."""
     homes = (Tensor, torch, torch.nn.functional, NN_FUNCTIONS, VARIABLE_FUNCTIONS)
-    return {getattr(home, name) for home in homes for name in _SAVING if hasattr(home, name)}
+    return set(ops.functions(ops.SAVING_FUNCTIONS, *homes))

@@ -24,8 +24,8 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import NO_CHECKS, NO_SCALE, parameters
-from gradtrace.watcher.faults.terms import LINEAR, is_looked_at
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.faults.terms import is_looked_at
+from gradtrace.watcher.graph import ops, query
 from gradtrace.watcher.parameters.leaves import grad_fn
 from gradtrace.watcher.parameters.unreached import Reach
 
@@ -37,8 +37,6 @@ _SIGHTINGS, _PLACES = 3, 256
 _PATIENCE = 8
 #: losses waiting for their end
 _WAITING = 256
-#: what makes a single number of many: the losses of torch, and these
-_REDUCING = ("Mean", "Sum")
 _KEY = "gradtrace: loss"
 
 
@@ -160,8 +158,8 @@ class IdleLosses(Observer):
         if not isinstance(out, Tensor) or out.dim() or not out.is_floating_point() or out.grad_fn is None:
             return
         name = type(out.grad_fn).__name__
-        reduced = name.startswith(_REDUCING) or "Loss" in name or "CrossEntropy" in name or "KlDiv" in name
-        if not reduced and not (parts and name in LINEAR):
+        reduced = ops.is_reduction(name)
+        if not reduced and not (parts and name in ops.SUMS_OF_TERMS):
             return
         stack = self.session.frames.stack(call.frame)
         if stack and len(self._waiting) < _WAITING:
@@ -179,7 +177,7 @@ class IdleLosses(Observer):
             place = self._places[stack] = _LossPlace(loss, node=type(node).__name__)
         if place is not None and not place.leaves and self.session.has_optimizer and place.walks < _SIGHTINGS:
             place.walks += 1
-            place.leaves = {self.session.ids.of(leaf) for leaf in walk.leaves_of([out]) if self.session.owned(leaf)}
+            place.leaves = {self.session.ids.of(leaf) for leaf in query.leaves_of([out]) if self.session.owned(leaf)}
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if self._waiting:

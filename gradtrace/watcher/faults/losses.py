@@ -23,8 +23,7 @@ from gradtrace.watcher.compat import DisableTorchFunction, node_number, saved_ar
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
-from gradtrace.watcher.graph import saved
-from gradtrace.watcher.graph.walk import ACCUMULATE, VIEWS
+from gradtrace.watcher.graph import ops, query, saved
 
 Tensor = torch.Tensor
 
@@ -50,31 +49,9 @@ _COMPARING = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
 _PRODUCTS = (Tensor.mul, torch.mul)
 _DIFFERENCES = (Tensor.sub, torch.sub, *_PRODUCTS)
 
-_NAMES = {"SoftmaxBackward0": "softmax", "SigmoidBackward0": "sigmoid", "LogSoftmaxBackward0": "log_softmax"}
 _MODULES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftmax"}
-#: do to each element the same
-_POINTWISE = frozenset(
-    name + "Backward" + str(number)
-    for name in (
-        "Abs Add Clamp ClampMin Cosh Div Exp Expm1 Log Log1P LogSigmoid Maximum Minimum Mul Neg Pow Relu Rsub Sigmoid "
-        "Softplus Sqrt Square Sub Tanh ToCopy Where"
-    ).split()
-    for number in range(4)
-)
-#: of these, what makes the mean of all pairs the product of two means
-_LINEAR = frozenset({"MulBackward0", "DivBackward0", "NegBackward0", "ToCopyBackward0"})
-_REDUCING = ("MeanBackward0", "SumBackward0")
-#: make one score of the probabilities of several
-_AVERAGES = ("MeanBackward0", "MeanBackward1")
-_SCALES = ("MulBackward0", "DivBackward0")
-_SEVERAL = ("StackBackward0", "CatBackward0")
 #: make a column of a row: their result may be a column on purpose, for the function that asks for it
-_RESHAPING = tuple(
-    getattr(home, name)
-    for home in (torch, Tensor)
-    for name in "unsqueeze view reshape __getitem__ unsqueeze_".split()
-    if hasattr(home, name)
-)
+_RESHAPING = ops.functions(ops.COLUMN_FUNCTIONS)
 #: pair rows and columns only by mistake where nothing has a graph: scores are added on purpose
 _SUMS = (Tensor.add, torch.add, Tensor.div, torch.div)
 #: keep pairs without a graph as they are
@@ -151,7 +128,7 @@ class Losses(Observer):
 
     def _of_scores(self, call: TorchCall) -> None:
         node = _past_mixing(_behind(call))
-        first = _NAMES.get(type(node).__name__)
+        first = ops.NORMALIZED.get(type(node).__name__)
         if first is not None:
             self._doubled(call, node, first, _OF_SCORES[call.func])
 
@@ -175,17 +152,19 @@ class Losses(Observer):
         if type(node).__name__ == "SoftmaxBackward0":
             self._doubled(call, node, "softmax", "logarithm")
         elif type(node).__name__ == "LogSoftmaxBackward0":
-            inner = _past_views(node.next_functions[0][0])
-            if type(inner).__name__ in ("SoftmaxBackward0", "SigmoidBackward0"):
-                self._doubled(call, inner, _NAMES[type(inner).__name__], "softmax")
+            self._doubled_inside(call, node, "softmax")
 
     def _of_probabilities(self, call: TorchCall) -> None:
         node = _behind(call)
-        if type(node).__name__ != "SigmoidBackward0":
-            return
-        inner = _past_views(node.next_functions[0][0])
-        if type(inner).__name__ in ("SoftmaxBackward0", "SigmoidBackward0"):
-            self._doubled(call, inner, _NAMES[type(inner).__name__], "sigmoid")
+        if type(node).__name__ == "SigmoidBackward0":
+            self._doubled_inside(call, node, "sigmoid")
+
+    def _doubled_inside(self, call: TorchCall, node: Any, second: str) -> None:
+        """What goes into `second`, whose node this is, may be probabilities already."""
+        inner = _past_copies(query.first_input(node))
+        first = ops.PROBABILITIES.get(type(inner).__name__)
+        if first is not None:
+            self._doubled(call, inner, first, second)
 
     def _doubled(self, call: TorchCall, node: Any, first: str, second: str) -> None:
         made = self.session.trail.find(node_number(node))
@@ -249,7 +228,7 @@ class Losses(Observer):
                 self._waiting[number] = event
                 self._kept |= {number} & kept
                 continue
-            between = _LINEAR if number in kept else _POINTWISE
+            between = ops.SCALINGS if number in kept else ops.POINTWISE
             if not isinstance(event, Broadcast) or event.reduced or _summed_up(nodes[number], call.nodes, between):
                 self.session.emit(event)
 
@@ -271,26 +250,22 @@ def _behind(call: TorchCall) -> Any:
     if call.after == call.before:
         return None
     tensor = call.args[0] if call.args else call.kwargs.get("input")
-    return _past_views(tensor.grad_fn) if isinstance(tensor, Tensor) else None
+    return _past_copies(tensor.grad_fn) if isinstance(tensor, Tensor) else None
 
 
-def _past_views(node: Any) -> Any:
-    for _ in range(_DEEP):
-        if type(node).__name__ not in VIEWS and type(node).__name__ not in ("CloneBackward0", "ToCopyBackward0"):
-            break
-        node = node.next_functions[0][0]
-    return node
+def _past_copies(node: Any) -> Any:
+    return query.past(node, ops.SAME_VALUES, _DEEP)
 
 
 def _past_mixing(node: Any) -> Any:
     """The operation that made probabilities, past the mean of several and a factor of one at most: they stay such."""
     for _ in range(_DEEP):
-        node = _past_views(node)
+        node = _past_copies(node)
         kind = type(node).__name__
-        if kind in _AVERAGES or (kind in _SCALES and _shrinks(node)):
-            node = node.next_functions[0][0]
-        elif kind in _SEVERAL:
-            parts = [_past_mixing(child) for child, _ in node.next_functions]
+        if kind in ops.MEANS or (kind in ops.FACTORS and _shrinks(node)):
+            node = query.first_input(node)
+        elif kind in ops.JOINS:
+            parts = [_past_mixing(child) for child in query.slots(node)]
             return parts[0] if len({type(part) for part in parts}) == 1 else node
         else:
             break
@@ -300,7 +275,7 @@ def _past_mixing(node: Any) -> Any:
 def _shrinks(node: Any) -> bool:
     """Whether one number, between -1 and 1, scales everything."""
     number = dict(saved.tensors(node)).get("other")
-    if number is None or number.dim() or node.next_functions[1][0] is not None or not number:
+    if number is None or number.dim() or query.slots(node)[1] is not None or not number:
         return False
     return abs(number.item() if type(node).__name__ == "MulBackward0" else 1 / number.item()) <= 1
 
@@ -328,7 +303,7 @@ def _reshaped(tensor: Tensor) -> bool:
     if base is not None and base.dim() < tensor.dim():
         return True
     node = tensor.grad_fn
-    return type(node).__name__ in VIEWS or _keeps_dim(tensor)
+    return type(node).__name__ in ops.VIEWS or _keeps_dim(tensor)
 
 
 def _keeps_dim(tensor: Tensor) -> bool:
@@ -341,33 +316,29 @@ def _same_memory(one: Tensor, other: Tensor) -> bool:
 
 def _takes_pairs(node: Any) -> bool:
     """Whether data of the full shape, a weight for each pair, goes in as well: then pairs are meant."""
-    inputs = node.next_functions
-    if len(inputs) != 2 or all(child is not None for child, _ in inputs):
+    inputs = query.slots(node)
+    if len(inputs) != 2 or None not in inputs:
         return False
     values = dict(saved.tensors(node))
-    data = values.get("other" if inputs[1][0] is None else "self")
+    data = values.get("other" if inputs[1] is None else "self")
     return data is not None and data.dim() > 1 and 1 not in data.shape
 
 
 def _joins(node: Any) -> bool:
     """Whether more than one of its inputs has a graph."""
-    return sum(child is not None for child, _ in node.next_functions) > 1
+    return len(query.inputs(node)) > 1
 
 
 def _summed_up(node: Any, nodes: Sequence[Any], between: frozenset[str]) -> bool:
     """Whether all that becomes of a node's output is one number: a mean or sum over everything, with nothing but these
     operations, on each element alone, up to there."""
-    users: dict[Any, list[Any]] = {}
-    for one in nodes:
-        for child, _ in one.next_functions:
-            if child is not None and type(child) is not ACCUMULATE:
-                users.setdefault(child, []).append(one)
+    users = query.users_of(nodes)
     seen, waiting, reduced = {node}, [node], False
     while waiting:
         for user in users.get(waiting.pop(), ()):
-            if type(user).__name__ in _REDUCING:
+            if type(user).__name__ in ops.FULL_REDUCTIONS:
                 reduced = True
-            elif type(user).__name__ not in between or _takes_pairs(user) or (between is _LINEAR and _joins(user)):
+            elif type(user).__name__ not in between or _takes_pairs(user) or (between is ops.SCALINGS and _joins(user)):
                 return False
             elif user not in seen:
                 seen.add(user)

@@ -20,7 +20,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import query, walk
 from gradtrace.watcher.parameters.leaves import grad_fn, operation
 
 Tensor = torch.Tensor
@@ -131,7 +131,7 @@ class MissingGradients(Observer):
         """Which input the outputs were not computed from, and what was made of it and when."""
         outputs, inputs = _asked(call)
         roots = walk.roots_of(outputs)
-        below = {node for root in roots for node in walk.below(root)}
+        below = {node for root in roots for node in query.below([root])}
         unused = [at for at, one in enumerate(inputs) if not below.issuperset(walk.roots_of([one]))]
         at = index if index is not None else next(iter(unused), None)
         if at is None or not roots:
@@ -147,7 +147,7 @@ class MissingGradients(Observer):
             len(inputs),
             operation(node) if node is not None else "",
             self.session.trail.find(node_number(node)) if node is not None else (),
-            node is not None and any(one in below for one in walk.below(node)),
+            node is not None and any(one in below for one in query.below([node])),
             required if since > first else (),
             self._cut_behind(given, below),
             self._name(self.session.ids.known(given), call.frame) if node is None else "",
@@ -158,7 +158,7 @@ class MissingGradients(Observer):
         """The cut on the path to an input, or to the leaves that this was computed from, if none of these is reached."""
         nodes = list(nodes)
         ids = self.session.ids
-        leaves = {ids.known(leaf) for leaf in walk.leaves_of([given])} if isinstance(given, Tensor) else set()
+        leaves = {ids.known(leaf) for leaf in query.leaves_of([given])} if isinstance(given, Tensor) else set()
         wanted = (leaves | {ids.known(given)}) - {0}
         if any(type(node) is walk.ACCUMULATE and ids.known(node.variable) in wanted for node in nodes):
             return None

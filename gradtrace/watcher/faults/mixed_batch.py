@@ -18,16 +18,10 @@ from gradtrace.model.site import Stack
 from gradtrace.watcher.compat import node_number, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
-from gradtrace.watcher.graph import saved
-from gradtrace.watcher.graph.walk import VIEWS
+from gradtrace.watcher.graph import ops, query, saved
 
 _SOFTMAX = (torch.softmax, torch.Tensor.softmax, F.softmax)
 _LOG_SOFTMAX = (torch.log_softmax, torch.Tensor.log_softmax, F.log_softmax)
-#: lie between probabilities and their logarithms, in `Categorical(probs)` as well
-_LOGARITHM = {"LogBackward0", "AddBackward0", "ClampBackward1", "DivBackward0"}
-_NODES = ("SoftmaxBackward0", "LogSoftmaxBackward0")
-#: pass weights on as they are
-_PASSING = VIEWS | {"CloneBackward0", "NativeDropoutBackward0"}
 #: calls waiting for a backward call
 _MOST = 64
 
@@ -49,7 +43,7 @@ class Layouts(Observer):
         node: Any = call.out.grad_fn
         if (
             min(shape[:2]) > 1
-            and type(node).__name__ in _NODES
+            and type(node).__name__ in ops.SOFTMAXES
             and wrapped(saved_argument(node, "dim")) in (0, -len(shape))
         ):
             self._softmax[node_number(node)] = shape, self.session.frames.stack(call.frame)
@@ -63,7 +57,7 @@ class Layouts(Observer):
     def _look_at_weights(self, nodes: Sequence[Any]) -> None:
         found = {node_number(node): node for node in nodes}
         met = self._softmax.keys() & found.keys()
-        users = users_of(nodes) if met else {}
+        users = query.uses_of(nodes) if met else {}
         for number in met:
             shape, stack = self._softmax.pop(number)
             kind = _kind(found[number], users, shape)
@@ -76,17 +70,8 @@ def wrapped(number: int) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def users_of(nodes: Sequence[Any]) -> dict[Any, list[tuple[Any, int]]]:
-    """Who used the output of each node, as which input."""
-    found: dict[Any, list[tuple[Any, int]]] = {}
-    for node in nodes:
-        for index, (child, _) in enumerate(node.next_functions):
-            found.setdefault(child, []).append((node, index))
-    return found
-
-
 def _consumers(
-    node: Any, users: Mapping[Any, list[tuple[Any, int]]], passing: Set[str] = _PASSING
+    node: Any, users: Mapping[Any, list[tuple[Any, int]]], passing: Set[str] = ops.SAME_WEIGHTS
 ) -> Iterator[tuple[Any, int]]:
     """Who used it, past views."""
     waiting = list(users.get(node, ()))
@@ -108,7 +93,7 @@ def _kind(node: Any, users: Mapping[Any, list[tuple[Any, int]]], shape: tuple[in
 
 def _picked_by_row(node: Any, users: Mapping[Any, list[tuple[Any, int]]], rows: int) -> bool:
     """Whether of each row one entry is taken: by nll_loss, or by gather."""
-    for user, _ in _consumers(node, users, _PASSING | _LOGARITHM):
+    for user, _ in _consumers(node, users, ops.SAME_WEIGHTS | ops.TO_LOGARITHMS):
         kind = type(user).__name__
         if kind.startswith("NllLoss"):
             return True

@@ -23,8 +23,8 @@ from gradtrace.watcher.code.names import variables
 from gradtrace.watcher.compat import COLLATE, index_sampler, node_number, output_metadata, saved_argument
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, Patience, TorchCall
-from gradtrace.watcher.faults.mixed_batch import users_of, wrapped
-from gradtrace.watcher.graph import saved
+from gradtrace.watcher.faults.mixed_batch import wrapped
+from gradtrace.watcher.graph import ops, query, saved
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
 Tensor = torch.Tensor
@@ -32,12 +32,6 @@ _Users = Mapping[Any, list[tuple[Any, int]]]
 
 _RECURRENT = {torch.lstm: "LSTM", torch.gru: "GRU", torch.rnn_tanh: "RNN", torch.rnn_relu: "RNN"}
 _RESHAPING = (Tensor.view, Tensor.reshape, torch.reshape)
-_POOLING = {
-    "MeanBackward1": "a mean over the steps",
-    "SumBackward1": "a sum over the steps",
-    "AmaxBackward0": "the maximum over the steps",
-    "MaxBackward0": "the maximum over the steps",
-}
 #: calls waiting for a backward call; operations between a pooling and the layer that takes its result
 _MOST, _FAR = 64, 6
 #: frames between a DataLoader and the place where it stacks samples
@@ -118,7 +112,7 @@ class Sequences(Observer):
             if node is None or not _keeps_layout(node, tuple(entered.shape)):
                 break
             given += (one for name, one in saved.tensors(node) if name in ("indices", "mat1", "self", "input"))
-            node = next((child for child, _ in node.next_functions if type(child) is not ACCUMULATE), None)
+            node = next((child for child in query.slots(node) if type(child) is not ACCUMULATE), None)
         return any(_has_rows_of(one, batch, tuple(entered.shape)) for one in given for batch in batches)
 
     def _reshapes(self, call: TorchCall) -> None:
@@ -156,7 +150,7 @@ class Sequences(Observer):
         for number in self._reshaped.keys() & nodes.keys():
             self.session.emit(self._reshaped.pop(number))
         met = [run for run in self._runs if run.output[0] in nodes]
-        users = users_of(call.nodes) if met else {}
+        users = query.uses_of(call.nodes) if met else {}
         for run in met:
             if run.loaded:
                 self.session.emit(MixedBatch("loaded", run.name, run.shape, run.stack))
@@ -215,7 +209,7 @@ def _along_batch(start: Any, run: _SequenceRun, users: _Users) -> Iterator[tuple
             elif index == 0 and _enters_layer(node, run, users):
                 yield node, "the first step"
         elif not saved_argument(node, "keepdim") and _enters_layer(node, run, users):
-            yield node, _POOLING[kind]
+            yield node, f"{ops.POOLINGS[kind]} over the steps"
 
 
 def _leaving(start: Any, run: _SequenceRun, users: _Users) -> Iterator[tuple[Any, set[int]]]:
@@ -224,11 +218,11 @@ def _leaving(start: Any, run: _SequenceRun, users: _Users) -> Iterator[tuple[Any
     while waiting:
         below, output = waiting.pop()
         for user, index in users.get(below, ()):
-            if user in seen or user.next_functions[index][1] != output:
+            if user in seen or query.edges(user)[index][1] != output:
                 continue
             seen.add(user)
             kind = type(user).__name__
-            if kind == "SelectBackward0" or kind in _POOLING:
+            if kind == "SelectBackward0" or kind in ops.POOLINGS:
                 yield user, _dims(user)
             elif run.shape[0] != run.shape[1] and _keeps_layout(user, run.shape):
                 waiting.append((user, 0))
@@ -257,13 +251,13 @@ def _enters_layer(node: Any, run: _SequenceRun, users: _Users) -> bool:
         level = [user for below in level for user, _ in users.get(below, ())]
         for user in level:
             kind = type(user).__name__
-            rows = output_metadata(user)[0].shape if kind in ("AddmmBackward0", "MmBackward0") else ()
+            rows = output_metadata(user)[0].shape if kind in ops.LINEAR_LAYERS else ()
             if (tuple(rows[:1]) == (run.shape[1 - run.batch],) and _has_weight(user)) or kind.startswith("NllLoss"):
                 return True
     return False
 
 
 def _has_weight(node: Any) -> bool:
-    inputs = [child for child, _ in node.next_functions if child is not None]
-    below = [child for one in inputs if type(one).__name__ == "TBackward0" for child, _ in one.next_functions]
+    inputs = query.inputs(node)
+    below = [child for one in inputs if type(one).__name__ == "TBackward0" for child in query.inputs(one)]
     return any(type(one) is ACCUMULATE for one in (*inputs, *below))

@@ -14,7 +14,7 @@ from gradtrace.model.site import Stack
 from gradtrace.watcher.compat import local_part, node_number
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import saved, walk
+from gradtrace.watcher.graph import ops, query, saved, walk
 
 Tensor = torch.Tensor
 
@@ -62,7 +62,7 @@ class Targets(Observer):
             return
         index = 1 if targets[0] is None else 0
         mine, its = (
-            {self.session.ids.of(leaf) for leaf in walk.leaves_of([side]) if self.session.owned(leaf)}
+            {self.session.ids.of(leaf) for leaf in query.leaves_of([side]) if self.session.owned(leaf)}
             for side in (sides[1 - index], sides[index])
         )
         if mine & its and self._looks_left(call):
@@ -73,15 +73,10 @@ class Targets(Observer):
 
 def _bootstrap(node: Any) -> Any:
     """The marked sum behind views of it; None where there is none."""
-    for _ in range(_DEEP):
-        if node is None or type(node) is walk.ACCUMULATE:
-            return None
-        if node.metadata.get(_KEY):
-            return node
-        if type(node).__name__ not in walk.VIEWS:
-            return None
-        node = node.next_functions[0][0]
-    return None
+    made = query.past(node, ops.VIEWS, _DEEP)
+    if made is None or type(made) is walk.ACCUMULATE or not made.metadata.get(_KEY):
+        return None
+    return made
 
 
 def _is_discounted(node: Any) -> bool:
@@ -90,7 +85,7 @@ def _is_discounted(node: Any) -> bool:
     for _ in range(_DEEP):
         if type(node).__name__ != "MulBackward0":
             break
-        (left, _), (right, _) = node.next_functions
+        left, right = query.slots(node)
         if (left is None) == (right is None):
             return False
         constant = dict(saved.tensors(node)).get("other" if right is None else "self")

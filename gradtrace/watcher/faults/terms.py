@@ -23,7 +23,7 @@ from gradtrace.watcher.core.lineage import Constant, Origins
 from gradtrace.watcher.core.observer import Observer
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query, walk
 
 Tensor = torch.Tensor
 
@@ -37,14 +37,6 @@ _PATIENCE = 8
 #: losses waiting for their end; terms of one loss; nodes of a graph whose terms are looked at
 _WAITING, _TERMS, _NODES = 256, 16, 4_000
 _NAMES = 6
-#: operations that a sum of terms is made of
-LINEAR = frozenset(
-    f"{name}Backward{number}"
-    for name in "Add Sub Rsub Mul Div Neg Sum Mean Stack Cat Unsqueeze".split()
-    for number in range(2)
-)
-#: what makes a single number of many: the losses of torch, and these
-_REDUCING = ("Mean", "Sum")
 #: samples that have no gradient whatever draws them
 _DISCRETE = ("multinomial()", "bernoulli()", "poisson()")
 #: cuts that no code uses to keep a term of a loss constant on purpose
@@ -105,7 +97,7 @@ class Terms(Observer):
             return
         sums, terms = _terms(walk.roots_of(outputs), set(call.nodes))
         for leaf, cut in rebuilt:
-            if any(leaf is child.variable for node in sums for child in _leaf_children(node)):
+            if query.takers_of(leaf, sums):
                 self._suspect(call, "rebuilt", cut.stack, cut, set(), self._origins.leaves_behind(cut))
         for constant in self._origins.constants(sums):
             cut = constant.cuts[0]
@@ -125,7 +117,7 @@ class Terms(Observer):
         return any(map(self.session.is_owned, self._origins.leaves_behind(constant.cuts[0])))
 
     def _look_at_term(self, call: BackwardCall, node: Any) -> None:
-        below = list(walk.below(node))
+        below = list(query.below([node]))
         reached = {self.session.ids.of(one.variable) for one in below if type(one) is walk.ACCUMULATE}
         inner = [one for one in below if type(one) is not walk.ACCUMULATE]
         for user in inner:
@@ -227,26 +219,14 @@ def _is_sample(cut: Cut) -> bool:
 
 def _users(user: Any, nodes: Sequence[Any]) -> list[Tensor]:
     """The leaves with which operations from this node upwards compute."""
-    above = walk.users_of(nodes)
-    seen = {user}
-    waiting = [user]
-    while waiting:
-        for one in above.get(waiting.pop(), ()):
-            if one not in seen:
-                seen.add(one)
-                waiting.append(one)
-    return [leaf for node in seen for leaf in _own_leaves(node)]
+    above = [upper for upper, _ in query.above(user, query.users_of(nodes))]
+    return [leaf for node in (user, *above) for leaf in _own_leaves(node)]
 
 
 def _own_leaves(node: Any) -> list[Tensor]:
     """The leaves that an operation takes, itself or through a view: a weight that is transposed."""
-    found = []
-    for child, _ in node.next_functions:
-        while child is not None and type(child).__name__ in walk.VIEWS:
-            child = child.next_functions[0][0]
-        if type(child) is walk.ACCUMULATE:
-            found.append(child.variable)
-    return found
+    behind = [query.past(child, ops.VIEWS) for child in query.inputs(node)]
+    return [one.variable for one in behind if one is not None and type(one) is walk.ACCUMULATE]
 
 
 def _is_number(cut: Cut) -> bool:
@@ -264,9 +244,9 @@ def _terms(roots: Sequence[Any], nodes: set[Any]) -> tuple[list[Any], list[Any]]
         if node in seen or node not in nodes:
             continue
         seen.add(node)
-        if type(node).__name__ in LINEAR and _is_scalar(node):
+        if type(node).__name__ in ops.SUMS_OF_TERMS and _is_scalar(node):
             sums.append(node)
-            waiting += [child for child, _ in node.next_functions if child is not None]
+            waiting += query.inputs(node)
         else:
             terms.append(node)
     return sums, terms
@@ -274,10 +254,6 @@ def _terms(roots: Sequence[Any], nodes: set[Any]) -> tuple[list[Any], list[Any]]
 
 def _is_scalar(node: Any) -> bool:
     """Whether the result is a single number, as far as its inputs show: a mean over many is a term."""
-    return type(node).__name__ not in ("SumBackward0", "MeanBackward0") or all(
-        type(child).__name__.startswith(("Stack", "Cat")) for child, _ in node.next_functions
+    return type(node).__name__ not in ops.FULL_REDUCTIONS or all(
+        type(child).__name__ in ops.JOINS for child in query.inputs(node)
     )
-
-
-def _leaf_children(node: Any) -> list[Any]:
-    return [child for child, _ in node.next_functions if type(child) is walk.ACCUMULATE]

@@ -23,7 +23,7 @@ from gradtrace.watcher.core import compiled
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.faults import flaws
-from gradtrace.watcher.graph import reads, saved
+from gradtrace.watcher.graph import ops, query, reads, saved
 from gradtrace.watcher.graph.walk import ACCUMULATE
 
 #: so many calls of a line are looked at whole before that becomes rare
@@ -32,8 +32,6 @@ _FIRST = 3
 _MOST, _BIRTHS, _SEARCH = 128, 32, 400
 #: the input of the node that a saved tensor is
 _INPUT = {"self": 0, "other": 1, "exponent": 1, "input": 0, "tensor1": 1, "tensor2": 2, "mat2": -1, "batch2": -1}
-#: puts a number of the user's own choice in place of values
-_FILLS = frozenset({"MaskedFillBackward0", "MaskedFillBackward1", "MaskedScatterBackward0", "FillBackward0"})
 
 
 @dataclass(slots=True)
@@ -217,9 +215,9 @@ def _risky(nodes: Sequence[Any]) -> Sequence[int]:
 def _comes_true(risk: flaws.Risk, node: Any) -> bool:
     if risk is not flaws.Risk.FACTOR:
         return risk is flaws.Risk.OWN
-    children = [child for child, _ in node.next_functions]
-    near = [*children, *(below for child in children if child is not None for below, _ in child.next_functions)]
-    return any(child is not None and flaws.risk(child.__class__) is flaws.Risk.OWN for child in near)
+    children = query.inputs(node)
+    near = [*children, *(below for child in children for below in query.inputs(child))]
+    return any(flaws.risk(child.__class__) is flaws.Risk.OWN for child in near)
 
 
 def _left_alone() -> bool:
@@ -240,7 +238,7 @@ def _reached(birth: _NonFiniteBirth, run: _BackwardRun, leaves: dict[int, torch.
         node, edges = waiting.pop()
         if edges is None:
             edges = run.bad.get(node, ()) if node in run.watched else None
-        for index, (child, _) in enumerate(node.next_functions):
+        for index, child in enumerate(query.slots(node)):
             if child is None or child in seen or (edges is not None and index not in edges):
                 continue
             seen.add(child)
@@ -271,8 +269,8 @@ def _cause(node: Any, grads: Sequence[Any], outputs: Sequence[Any], edges: Seque
             )
     if function_of(type(node)) is not None:
         return _Cause(name, "custom", number, function_source.backward_of(type(node)))
-    if name in flaws.FRAGILE:
-        return _Cause(name, flaws.FRAGILE[name], number)
+    if name in ops.FRAGILE:
+        return _Cause(name, ops.FRAGILE[name], number)
     wild = [_dense(grads[k]) for k in edges]
     large = any(grad.dtype is torch.float16 or not flaws.has_nan(grad) for grad in wild)
     huge = any(flaws.is_huge(_dense(tensor)) for tensor in (*values.values(), *outputs) if tensor is not None)
@@ -282,12 +280,12 @@ def _cause(node: Any, grads: Sequence[Any], outputs: Sequence[Any], edges: Seque
 def _source(node: Any, edge: int | None, nan: bool) -> _Cause | None:
     """The operation below that gave the NaN (or infinity) which `node` saved as its input; None where the user put it
     there."""
-    children = [child for child, _ in node.next_functions]
+    children = query.slots(node)
     waiting = children if edge is None else children[edge:][:1]
     seen: set[Any] = set()
     while waiting and len(seen) < _SEARCH:
         at = waiting.pop(0)
-        if at is None or at in seen or type(at) is ACCUMULATE or type(at).__name__ in _FILLS:
+        if at is None or at in seen or type(at) is ACCUMULATE or type(at).__name__ in ops.FILLS:
             continue
         seen.add(at)
         values = dict(saved.tensors(at))
@@ -297,7 +295,7 @@ def _source(node: Any, edge: int | None, nan: bool) -> _Cause | None:
         if nan and (made := _makes_nan(at, values)):
             return made
         if not _known_finite(values):
-            waiting += [child for child, _ in at.next_functions]
+            waiting += query.slots(at)
     return None
 
 
@@ -333,8 +331,8 @@ def _source_of_value(nodes: Sequence[Any]) -> _Cause | None:
 def _from_outside(node: Any, key: str) -> bool:
     """Whether what the node calls `key` is an input that has no graph: data."""
     edge = _INPUT.get(key)
-    children = node.next_functions
-    return edge is not None and -len(children) <= edge < len(children) and children[edge][0] is None
+    children = query.slots(node)
+    return edge is not None and -len(children) <= edge < len(children) and children[edge] is None
 
 
 def _oldest_first(nodes: Sequence[Any]) -> Iterator[Any]:

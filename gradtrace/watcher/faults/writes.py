@@ -24,7 +24,7 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.faults.hidden_writes import HiddenWrites
-from gradtrace.watcher.graph import saved, walk
+from gradtrace.watcher.graph import ops, query, saved
 
 #: writes and optimizer steps remembered: a backward call seldom reaches further back
 _WRITES = 16_384
@@ -34,9 +34,6 @@ _SEARCHES = 8
 #: views looked through on the way to the leaf
 _VIEWS = 16
 
-_OPERATORS = {f"__i{name}__" for name in "add sub mul truediv floordiv div mod pow and or xor lshift rshift".split()}
-#: change no values
-_NO_WRITE = {"requires_grad_", "detach_", "share_memory_", "rename_", "retain_grad_"}
 #: how torch begins to say that it refuses a write, and of what
 _REFUSALS = {
     "a leaf Variable that requires grad": "leaf",
@@ -169,13 +166,9 @@ class Writes(Observer):
         """Where the first operation from `number` on was made that what `node` computed goes into."""
         if self.session.trail.ran_since(built, number) < len(built):
             return ()
-        users, waiting = walk.users_of(call.nodes), [node]
-        for at in waiting:
-            for user in users.get(at, ()):
-                if node_number(user) >= number:
-                    return self.session.trail.find(node_number(user))
-                if user not in waiting:
-                    waiting.append(user)
+        for user, _ in query.above(node, query.users_of(call.nodes)):
+            if node_number(user) >= number:
+                return self.session.trail.find(node_number(user))
         return ()
 
     def _holder(self, write: _Write) -> Held | None:
@@ -230,11 +223,8 @@ class Writes(Observer):
             return tensor, ()
         node: Any = tensor.grad_fn
         viewed: Stack = ()
-        for _ in range(_VIEWS):
-            if node is None or type(node) is walk.ACCUMULATE or type(node).__name__ not in walk.VIEWS:
-                break
-            viewed = self.session.trail.find(node_number(node)) or viewed
-            node = node.next_functions[0][0]
+        for view in query.passed(node, ops.VIEWS, _VIEWS):
+            viewed = self.session.trail.find(node_number(view)) or viewed
         return tensor._base, viewed
 
 
@@ -245,14 +235,8 @@ def _writing() -> set[Any]:
         function
         for home in homes
         for name in dir(home)
-        if _writes(name) and callable(function := getattr(home, name)) and not isinstance(function, type)
+        if ops.writes_in_place(name) and callable(function := getattr(home, name)) and not isinstance(function, type)
     }
-
-
-def _writes(name: str) -> bool:
-    if name.startswith("__"):
-        return name in _OPERATORS or name == "__setitem__"
-    return name.endswith("_") and name not in _NO_WRITE
 
 
 def _flagged() -> Sequence[Any]:

@@ -8,12 +8,10 @@ from typing import Any
 
 from gradtrace.model.site import Stack
 from gradtrace.watcher.compat import node_number
-from gradtrace.watcher.graph.walk import ACCUMULATE, VIEWS
+from gradtrace.watcher.graph import ops, query
+from gradtrace.watcher.graph.walk import ACCUMULATE
 
 Group = frozenset[int]
-
-#: operations that hand a weight on as it is
-_SAME = VIEWS | {"ToCopyBackward0", "CloneBackward0"}
 
 
 class GroupLinks:
@@ -38,12 +36,12 @@ class GroupLinks:
         leaves: dict[Any, Any] = {}
         for node in sorted(nodes, key=node_number):
             parts = []
-            for child, _ in node.next_functions:
+            for child in query.inputs(node):
                 if type(child) is ACCUMULATE:
                     leaves[child] = child.variable
                     direct[child] = group_of(child.variable)
                     below[child] = frozenset([direct[child]])
-                if child is not None and below.get(child):
+                if below.get(child):
                     parts.append(child)
             below[node] = frozenset(group for child in parts for group in below[child])
             made._join(node, parts, below, direct, first)
@@ -62,7 +60,7 @@ class GroupLinks:
         first: dict[Group, int],
     ) -> None:
         name = type(node).__name__
-        if name in _SAME and len(parts) == 1 and parts[0] in direct:
+        if name in ops.SAME_VALUES and len(parts) == 1 and parts[0] in direct:
             direct[node] = direct[parts[0]]
             return
         held = {direct[part] for part in parts if part in direct}

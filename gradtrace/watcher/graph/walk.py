@@ -25,15 +25,6 @@ _LINK = 2_000
 
 ACCUMULATE: Any = type(torch.empty(0, requires_grad=True).expand(0).grad_fn.next_functions[0][0])  # type: ignore[union-attr]
 
-#: operations that compute nothing: using their node again is harmless
-VIEWS = frozenset(
-    name + "Backward0"
-    for name in (
-        "Alias AsStrided Diagonal Expand Permute ReshapeAlias Select Slice Split SplitWithSizes Squeeze T Transpose "
-        "Unbind Unfold UnsafeView Unsqueeze View ViewAsReal ViewAsComplex"
-    ).split()
-) | {"SqueezeBackward1", "SqueezeBackward2", "TransposeBackward1"}
-
 
 class Mark:
     """Left on every node that a backward call ran through."""
@@ -117,64 +108,6 @@ def visit(roots: Iterable[Any]) -> Visit:
                 users.append(node)
     found.leaves = [node.variable for node in leaves]
     found.whole = not waiting
-    return found
-
-
-def leaves_of(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The leaves of the graphs behind these tensors."""
-    found = visit(roots_of(tensors))
-    keep(list(found.nodes))
-    return found.leaves
-
-
-def takers_of(leaf: torch.Tensor, nodes: Iterable[Any]) -> list[Any]:
-    """Those of these nodes that take the leaf in."""
-
-    def takes(child: Any) -> bool:
-        return type(child) is ACCUMULATE and child.variable is leaf
-
-    return [node for node in nodes if any(takes(child) for child, _ in node.next_functions)]
-
-
-def below(node: Any) -> dict[Any, None]:
-    """An old node and those below it, leaves included."""
-    found: dict[Any, None] = {}
-    waiting = [node]
-    while waiting and len(found) < LIMIT:
-        node = waiting.pop()
-        if node not in found:
-            found[node] = None
-            waiting += [child for child, _ in node.next_functions if child is not None]
-    keep(list(found))
-    return found
-
-
-def restrict(found: Visit, inputs: Sequence[Any]) -> Visit:
-    """What of the visit runs when gradients of `inputs` alone are computed: the nodes between the roots and them."""
-    wanted = set(roots_of(inputs))
-    # the gradient of an input is taken before its node runs
-    old = [edge for edge in found.old if any(one in wanted for one in below(edge[1]) if one is not edge[1])]
-    users = users_of(found.nodes)
-    runs: set[Any] = set()
-    waiting = [*wanted, *(node for _, node, _ in old)]
-    while waiting:
-        for user in users.get(waiting.pop(), ()):
-            if user not in runs:
-                runs.add(user)
-                waiting.append(user)
-    leaves = [leaf for leaf in found.leaves if any(leaf is one for one in inputs)]
-    nodes = {node: user for node, user in found.nodes.items() if node in runs}
-    kept = {mark for node in nodes if (mark := mark_of(node))} if found.kept else set()
-    return Visit(nodes, leaves, old, kept, found.whole)
-
-
-def users_of(nodes: Iterable[Any]) -> dict[Any, list[Any]]:
-    """Which of these nodes used each node."""
-    found: dict[Any, list[Any]] = {}
-    for node in nodes:
-        for child, _ in node.next_functions:
-            if child is not None:
-                found.setdefault(child, []).append(node)
     return found
 
 

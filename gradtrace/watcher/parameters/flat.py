@@ -22,39 +22,17 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import saved, walk
+from gradtrace.watcher.graph import ops, query, saved, walk
 from gradtrace.watcher.graph.reads import have_values
 from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.leaves import operation
 
 Tensor = torch.Tensor
 
-#: derivative zero everywhere: steps, and samples (torch/csrc/autograd, derivatives.yaml)
-_FLAT = frozenset(
-    f"{name}Backward{number}"
-    for name in "Sign Sgn Round Floor Ceil Trunc Normal Poisson Bernoulli".split()
-    for number in range(4)
-)
-#: derivative zero where they are saturated
-_CLAMPING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 _SATURATED = "gradtrace: saturated"
 _CANCELS = "gradtrace: cancels"
-#: the constant 1 (or its logarithm) where they normalize a single element; then products with values follow in attention
-_NORMALIZING = frozenset({"SoftmaxBackward0", "LogSoftmaxBackward0"})
-_MATMULS = frozenset({"MmBackward0", "BmmBackward0", "AddmmBackward0", "BaddbmmBackward0"})
+#: operations between a softmax and the product with values in attention
 _BETWEEN = 5
-#: products: the inputs, each with the name of what is saved of the other one
-_PRODUCTS = {
-    **dict.fromkeys(("MmBackward0", "BmmBackward0"), ((0, "mat2"), (1, "self"))),
-    "AddmmBackward0": ((1, "mat2"), (2, "mat1")),
-    "MulBackward0": ((0, "other"), (1, "self")),
-}
-#: operations that put the terms of a loss together
-#: what a difference and a quotient of equal tensors are
-_AT_REST = {"SubBackward0": 0.0, "DivBackward0": 1.0}
-_SUMS = walk.VIEWS | frozenset(
-    f"{name}Backward{n}" for name in "Add Sub Rsub Mul Div Neg Mean Sum Stack Cat Where".split() for n in range(2)
-)
 #: looks at a parameter's gradient: the first ones, then ever more rarely
 _LOOKS = frozenset((1, 2, 3, 4, 5, *(2**power for power in range(3, 31))))
 #: looks before a flat and before a saturated operation is called a fault
@@ -137,7 +115,7 @@ class FlatGradients(Observer):
         node: Any = call.out.grad_fn
         if _cancels(node, call):
             node.metadata[_CANCELS] = True
-        if not type(node).__name__.startswith(_CLAMPING) or not call.args or not isinstance(call.args[0], Tensor):
+        if not ops.is_saturating(type(node).__name__) or not call.args or not isinstance(call.args[0], Tensor):
             return
         if _is_saturated(type(node).__name__, call.args[0], call.out):
             node.metadata[_SATURATED] = True
@@ -159,16 +137,17 @@ class FlatGradients(Observer):
         terms = _terms(roots, call.nodes)
         for key in wanted & open_leaves:
             self._zero[key].open = True
-        users = users_of(call.nodes) if any(type(node).__name__ in _NORMALIZING for node in flat) else {}
+        users = query.users_of(call.nodes) if any(type(node).__name__ in ops.SOFTMAXES for node in flat) else {}
         for node in flat:
             behind, _ = _reachable([node], nodes, through=True)
             for key in (wanted - open_leaves) & self.session.ids.of_all(behind):
-                normalizes = type(node).__name__ in _NORMALIZING
+                normalizes = type(node).__name__ in ops.SOFTMAXES
                 meant = _weighs_values(node, users) if normalizes else node in terms
                 self._explain(self._zero[key], node, meant)
                 wanted.discard(key)
         for node, edges in dead.items():
-            below = [child for index in edges if (child := node.next_functions[index][0]) is not None]
+            inputs = query.slots(node)
+            below = [child for index in edges if (child := inputs[index]) is not None]
             behind, _ = _reachable(below, nodes, through=True)
             for key in (wanted - open_leaves) & self.session.ids.of_all(behind):
                 self._explain(self._zero[key], node, False)
@@ -297,7 +276,7 @@ def _with_zeros(leaves: Sequence[Tensor], above: float = 0.0) -> list[Tensor]:
 def _cancels(node: Any, call: TorchCall) -> bool:
     """Whether two equal tensors, both with a graph, are subtracted or divided: what they share gets their gradients with
     opposite signs."""
-    at_rest = _AT_REST.get(type(node).__name__)
+    at_rest = ops.AT_REST.get(type(node).__name__)
     operands = call.inputs if at_rest is not None else []
     if (
         at_rest is None
@@ -320,22 +299,22 @@ def _is_saturated(kind: str, given: Tensor, out: Tensor) -> bool:
 
 def _terms(roots: Sequence[Any], nodes: Sequence[Any]) -> set[Any]:
     """The flat nodes whose results are only summed up and scaled on all ways to the roots."""
-    sums = {node for node in nodes if type(node).__name__ in _SUMS}
+    sums = {node for node in nodes if type(node).__name__ in ops.SUMS_OF_TENSORS}
     others = [node for node in nodes if node not in sums and not _is_flat(node)]
     return set(_reachable(roots, sums)[1]).difference(_reachable(others, set(nodes))[1])
 
 
 def _is_flat(node: Any) -> bool:
     kind = type(node).__name__
-    if kind in _NORMALIZING:
+    if kind in ops.SOFTMAXES:
         return _normalizes_one(node)
     if kind == "DivBackward2":
         return saved_argument(node, "rounding_mode") is not None
-    return kind in _FLAT or bool(node.metadata.get(_SATURATED) or node.metadata.get(_CANCELS))
+    return kind in ops.ZERO_SLOPE or bool(node.metadata.get(_SATURATED) or node.metadata.get(_CANCELS))
 
 
 def _normalizes_one(node: Any) -> bool:
-    """Whether a softmax runs over a dimension of size one."""
+    """Whether a softmax runs over a dimension of size one: its result is the constant 1, or the logarithm of that."""
     shape, dim = output_metadata(node)[0].shape, saved_argument(node, "dim")
     # torch hands out negative numbers as unsigned ones
     return dim is not None and len(shape) > 0 and shape[dim - 2**64 if dim >= 2**63 else dim] == 1
@@ -343,10 +322,10 @@ def _normalizes_one(node: Any) -> bool:
 
 def _weighs_values(node: Any, users: Mapping[Any, Sequence[Any]]) -> bool:
     """Whether a softmax gives the weights of an attention, which may have a single key on purpose."""
-    level = [node] if type(node).__name__ in _NORMALIZING else []
+    level = [node] if type(node).__name__ in ops.SOFTMAXES else []
     for _ in range(_BETWEEN):
         level = [user for below in level for user in users.get(below, ())]
-        if any(type(user).__name__ in _MATMULS for user in level):
+        if any(type(user).__name__ in ops.MATMULS for user in level):
             return True
         level = [user for user in level if _keeps_weights(user)]
     return False
@@ -356,25 +335,16 @@ def _keeps_weights(node: Any) -> bool:
     """Whether what goes through are the same weights, in another shape or partly dropped: on the CPU torch drops them by
     multiplying with a constant."""
     name = type(node).__name__
-    if name in ("MulBackward0", "DivBackward0"):
-        return any(child is None for child, _ in node.next_functions)
-    return name in walk.VIEWS or "Dropout" in name
-
-
-def users_of(nodes: Sequence[Any]) -> dict[Any, list[Any]]:
-    """Who used the output of each node."""
-    found: dict[Any, list[Any]] = {}
-    for node in nodes:
-        for child, _ in node.next_functions:
-            found.setdefault(child, []).append(node)
-    return found
+    if name in ops.FACTORS:
+        return None in query.slots(node)
+    return name in ops.SAME_WEIGHTS
 
 
 def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
     """Products, with the inputs that get no gradient through them since the other one is all zeros."""
     found = {}
     for node in nodes:
-        inputs = _PRODUCTS.get(type(node).__name__, ())
+        inputs = ops.PRODUCTS.get(type(node).__name__, ())
         values = dict(saved.tensors(node)) if inputs else {}
         dead = tuple(index for index, other in inputs if other in values and not bool(local_part(values[other]).any()))
         if dead:
@@ -404,6 +374,6 @@ def _reachable(
             flat.append(node)
         elif node in within:
             closed = dead.get(node, ()) if dead else ()
-            inputs = enumerate(node.next_functions)
-            waiting += [child for index, (child, _) in inputs if child is not None and index not in closed]
+            inputs = enumerate(query.slots(node))
+            waiting += [child for index, child in inputs if child is not None and index not in closed]
     return leaves, flat

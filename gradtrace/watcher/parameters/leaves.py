@@ -23,7 +23,7 @@ from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.patches import patched
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query, walk
 from gradtrace.watcher.parameters.births import Births
 
 Tensor = torch.Tensor
@@ -120,17 +120,13 @@ def grad_fn(tensor: torch.Tensor) -> Any:
 
 def operation(node: Any) -> str:
     """The operation of a node as a user would call it: `mul` for MulBackward0."""
-    name = type(node).__name__
-    return _SPOKEN.get(name) or name.partition("Backward")[0].lower() or name
-
-
-_SPOKEN = {"ToCopyBackward0": "to()", "SliceBackward0": "slicing", "SelectBackward0": "indexing"}
+    return ops.spoken(type(node).__name__)
 
 
 def _from_stray_leaf(node: Any) -> bool:
     """Whether a short chain of operations leads to one leaf, which no variable holds."""
     for _ in range(_CHAIN):
-        children = [child for child, _ in node.next_functions if child is not None]
+        children = query.inputs(node)
         if len(children) != 1:
             return False
         node = children[0]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.identity import Identities, TensorId
+from gradtrace.watcher.graph import ops, query
 from gradtrace.watcher.graph.walk import ACCUMULATE
-
-#: operations in which a weight computes with data; a row looked up for a label is none
-_COMPUTES = re.compile(r"mm|Mm|Convolution|Linear|Rnn|Conv")
-_COMPARES = re.compile(r"^R?Sub|Loss|KlDiv|Dist|CrossEntropy")
 
 
 class _Source(NamedTuple):
@@ -38,16 +34,14 @@ def comparison_networks(
     measuring: set[TensorId] = set()
     feeding: set[TensorId] = set()
     for node in sorted(nodes, key=node_number):
-        parts = [
-            _source(child, below, candidates, trained, ids) for child, _ in node.next_functions if child is not None
-        ]
+        parts = [_source(child, below, candidates, trained, ids) for child in query.inputs(node)]
         name = type(node).__name__
         mine = frozenset(leaf for part in parts for leaf in part.mine)
         meets = any(part.trained for part in parts)
         if meets:
-            side = measuring if _COMPARES.search(name) else feeding
+            side = measuring if ops.is_comparison(name) else feeding
             side.update(leaf for part in parts if part.computed and not part.trained for leaf in part.mine)
-        computed = bool(mine) and (_COMPUTES.search(name) is not None or any(part.computed for part in parts))
+        computed = bool(mine) and (ops.computes_with_weight(name) or any(part.computed for part in parts))
         below[node] = _Source(mine, meets, computed)
     return frozenset(measuring - feeding)
 

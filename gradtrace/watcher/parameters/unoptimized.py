@@ -19,7 +19,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import query
 from gradtrace.watcher.parameters.births import Birth, Births, CreatedOptimizer
 from gradtrace.watcher.parameters.reference_networks import comparison_networks
 from gradtrace.watcher.parameters.unreached import LOOKS, Reach, fingerprint
@@ -259,7 +259,7 @@ class Unowned(Observer):
 
     def _taken_in(self, leaf: Tensor, call: BackwardCall) -> tuple[int, Stack] | None:
         """The operation that takes the leaf in, if it is a single one."""
-        users = walk.takers_of(leaf, call.nodes)
+        users = query.takers_of(leaf, call.nodes)
         if len(users) != 1:
             return None
         number = node_number(users[0])

@@ -26,7 +26,7 @@ from gradtrace.watcher.core.lineage import VIEWING, Constant, Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import query
 from gradtrace.watcher.parameters.births import Birth, Births, CreatedOptimizer
 
 Tensor = torch.Tensor
@@ -195,7 +195,7 @@ class Reach(Observer):
             known = self._written_from[cut.stack] = (cut, set())
         if known is not None and self._walks_left:
             self._walks_left -= 1
-            known[1].update(self.session.ids.known(leaf) for leaf in walk.leaves_of(sources))
+            known[1].update(self.session.ids.known(leaf) for leaf in query.leaves_of(sources))
 
     def _leaves_torch(self, call: TorchCall) -> None:
         if not self._suspects:
@@ -264,7 +264,7 @@ class Reach(Observer):
     def _derive(self, outputs: Sequence[Any]) -> None:
         if self._walks_left and not all(suspect.derived for suspect in self._suspects.values()):
             self._walks_left -= 1
-            for leaf in walk.leaves_of([one for one in outputs if isinstance(one, Tensor)]):
+            for leaf in query.leaves_of([one for one in outputs if isinstance(one, Tensor)]):
                 if suspect := self._suspects.get(self.session.ids.known(leaf)):
                     suspect.derived = True
 
@@ -459,10 +459,8 @@ class Reach(Observer):
 
 def _custom_above(leaf: Tensor, call: BackwardCall) -> Any:
     """The nearest node of a custom Function above a leaf, None where there is none."""
-    at = next(iter(walk.takers_of(leaf, call.nodes)), None)
-    while at is not None and function_of(type(at)) is None:
-        at = call.users[at]
-    return at
+    taker = next(iter(query.takers_of(leaf, call.nodes)), None)
+    return next((node for node in query.path_up(taker, call.users) if function_of(type(node)) is not None), None)
 
 
 def fingerprint(tensor: Tensor) -> tuple[Any, ...]:

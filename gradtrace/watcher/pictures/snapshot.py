@@ -38,7 +38,7 @@ from gradtrace.watcher.core.backward import FREED, BackwardCall
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query, walk
 from gradtrace.watcher.graph.saved import is_hooked, memory
 from gradtrace.watcher.pictures.flow import Flow
 from gradtrace.watcher.pictures.module_calls import ModuleCalls
@@ -239,7 +239,7 @@ class _GraphSnapshot:
 
     def of(self, outputs: Sequence[Any], root: str) -> Graph:
         roots = walk.roots_of(outputs)
-        self._walk(roots)
+        self.ids |= {node: at for at, node in enumerate(query.below(roots, query.WHOLE), start=1)}
         self._look_up()
         created = [number for node, number in self.ids.items() if type(node) is not walk.ACCUMULATE]
         created.sort(key=self._numbers.__getitem__)
@@ -260,20 +260,11 @@ class _GraphSnapshot:
             for node, number in self.ids.items()
         )
         nodes = tuple(chain(drawn, self._nodes))
-        walk.keep(list(self.ids))
         ids = tuple(dict.fromkeys(self.ids[node] for node in roots))
         reached = {id(leaf) for leaf in leaves}
         absent = (self._leaf_names[id(one)] for one in self._parameters if one.requires_grad and id(one) not in reached)
         graph = Graph(ids, nodes, tuple(self._edges), calls=calls, absent=tuple(dict.fromkeys(absent)))
         return _with_short_names(graph, self._modules.values())
-
-    def _walk(self, roots: Sequence[Any]) -> None:
-        waiting = list(reversed(roots))
-        while waiting:
-            node = waiting.pop()
-            if node not in self.ids:
-                self.ids[node] = len(self.ids) + 1
-                waiting += [child for child, _ in reversed(node.next_functions) if child is not None]
 
     def _look_up(self) -> None:
         for node in self.ids:
@@ -299,7 +290,7 @@ class _GraphSnapshot:
     def _add_edges(self, last_of_calls: set[int]) -> None:
         fresh = len(self.ids)
         for node, user in self.ids.items():
-            inputs = node.next_functions
+            inputs = query.edges(node)
             statement = self._statement(self._stacks[user])[0]
             for at, (child, output) in enumerate(inputs):
                 if child is not None:
@@ -421,17 +412,8 @@ def _has_graph(tensor: torch.Tensor) -> bool:
 def _unconsumed(found: list[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
     """Those whose node no other one's graph contains; of several names of one tensor the first."""
     first: dict[Any, tuple[str, torch.Tensor]] = {tensor.grad_fn: (name, tensor) for name, tensor in reversed(found)}
-    inner: set[Any] = set()
-    for node in first:
-        if node in inner:
-            continue
-        waiting = [child for child, _ in node.next_functions]
-        while waiting:
-            child = waiting.pop()
-            if child is not None and child not in inner:
-                inner.add(child)
-                waiting += [below for below, _ in child.next_functions]
-    return [first[node] for node in sorted(first.keys() - inner, key=node_number)]
+    outermost = first.keys() - query.strictly_below(first)
+    return [first[node] for node in sorted(outermost, key=node_number)]
 
 
 def _fact(tensor: torch.Tensor) -> TensorFact:
@@ -524,7 +506,7 @@ def _kind_of(node: Any) -> _NodeKind:
         saved = [(name, raw_attribute(name), unpacked_attribute(kind, name)) for name in names]
         name = kind.__name__
         custom = function_of(kind) is not None and not name.startswith("Checkpoint")
-        _KINDS[kind] = _NodeKind(name, tuple(saved), custom, name.startswith("CheckpointFunction"), name in walk.VIEWS)
+        _KINDS[kind] = _NodeKind(name, tuple(saved), custom, name.startswith("CheckpointFunction"), name in ops.VIEWS)
     return _KINDS[kind]
 
 
@@ -538,15 +520,9 @@ def _tags(
         SavedState.MODIFIED in states,
         kind.custom,
         kind.checkpoint or hooked,
-        made is not None and _writes_in_place(made.function),
+        made is not None and ops.writes_in_place(made.function),
         kind.view,
         created,
         isinstance(live, torch.Tensor) and bool(live._backward_hooks),
     )
     return tuple(compress(_TAGS, present))
-
-
-@lru_cache(maxsize=1024)
-def _writes_in_place(function: str) -> bool:
-    """`add_`, `__iadd__`, but not `__add__`."""
-    return function.startswith("__i") if function.endswith("__") else function.endswith("_")

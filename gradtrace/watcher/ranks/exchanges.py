@@ -21,7 +21,8 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Observer, tensors_in
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import walk
+from gradtrace.watcher.graph import ops, query
+from gradtrace.watcher.graph.walk import ACCUMULATE
 from gradtrace.watcher.ranks.groups import functions_patched
 
 #: those that pass values on between ranks; and those whose results begin without a graph: where their input is
@@ -33,8 +34,6 @@ _COLLECTIVES = (
 )
 _GATHERING = {"all_gather": ("tensor_list", "tensor"), "all_gather_into_tensor": ("output_tensor", "input_tensor")}
 _NAMES, _PLACES = 4, 32
-#: operations that put tensors together
-_JOINING = ("CatBackward0", "StackBackward0")
 
 
 @dataclass(slots=True)
@@ -122,10 +121,10 @@ class Exchanges(Observer):
     @staticmethod
     def _is_put_back(node: Any, gather: _Gather) -> bool:
         """Whether the constants are put together with the tensor itself in its place: `gathered[rank] = features`."""
-        if type(node).__name__ not in _JOINING:
+        if type(node).__name__ not in ops.JOINS:
             return False
-        users = [child for child, _ in node.next_functions if child is not None and type(child) is not walk.ACCUMULATE]
-        return any(node_number(child) == gather.node for child in users)
+        made = [child for child in query.inputs(node) if type(child) is not ACCUMULATE]
+        return any(node_number(child) == gather.node for child in made)
 
     def at_end(self) -> None:
         if self._calls:

@@ -15,7 +15,7 @@ from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
-from gradtrace.watcher.graph import saved
+from gradtrace.watcher.graph import query, saved
 from gradtrace.watcher.graph.walk import ACCUMULATE, mark_of
 
 #: living nodes that are looked at: Python's wrappers of a very deep graph are not safe to drop (see walk)
@@ -146,9 +146,9 @@ class Lineage:
                 found |= dict.fromkeys(known)
             elif not self._is_full():
                 node.metadata[_TOUCHED] = self._touched
-                children = [child for child, _ in reversed(node.next_functions) if child is not None]
-                waiting += [child for child in children if child not in seen]
-                seen |= set(children)
+                children = [child for child in query.inputs(node) if child not in seen]
+                waiting += reversed(children)
+                seen.update(children)
         return found
 
 
@@ -165,9 +165,8 @@ def ways(call: BackwardCall, named: Sequence[tuple[str, torch.Tensor]], naming: 
     users = call.users
     takers: dict[int, list[Any]] = {}
     for node in users:
-        for child, _ in node.next_functions:
-            if type(child) is ACCUMULATE:
-                takers.setdefault(id(child.variable), []).append(node)
+        for leaf in query.leaf_inputs(node):
+            takers.setdefault(id(leaf), []).append(node)
     known = _names_of_nodes(named, users) if len(call.leaves) <= _FEW else {}
     found = []
     for leaf in call.leaves:
@@ -180,12 +179,8 @@ def ways(call: BackwardCall, named: Sequence[tuple[str, torch.Tensor]], naming: 
 
 def _climb(node: Any, users: dict[Any, Any], known: dict[Any, str]) -> list[str]:
     """The names from the root down to a node."""
-    found: list[str] = []
-    while node is not None:
-        if node in known:
-            found.insert(0, known[node])
-        node = users.get(node)
-    return found
+    names = [known[one] for one in query.path_up(node, users) if one in known]
+    return names[::-1]
 
 
 def _names_of_nodes(named: Iterable[tuple[str, torch.Tensor]], nodes: dict[Any, Any]) -> dict[Any, str]:
@@ -203,15 +198,10 @@ def _names_of_nodes(named: Iterable[tuple[str, torch.Tensor]], nodes: dict[Any, 
 
 def freed_at(root: Any) -> int:
     """The line of the backward call that has freed a part of the graph below a node; 0 where none has."""
-    seen, waiting = {root}, [root]
-    while waiting and len(seen) < _NEAR:
-        node = waiting.pop()
+    for node in query.below([root], _NEAR):
         mark = mark_of(node) if type(node) is not ACCUMULATE else None
         if mark is not None and not mark.retained and not mark.failed and mark.stack:
             return mark.stack[0].line
-        children = {child for child, _ in node.next_functions if child is not None} - seen
-        seen |= children
-        waiting += children
     return 0
 
 

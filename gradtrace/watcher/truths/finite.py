@@ -21,21 +21,10 @@ from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.faults import flaws
-from gradtrace.watcher.graph import reads
+from gradtrace.watcher.graph import ops, reads
 
 Tensor = torch.Tensor
 
-#: operations that give NaN or infinity for finite numbers
-_NAMES_OF_RISKY = (
-    "div true_divide __truediv__ __itruediv__ __rtruediv__ __rdiv__ reciprocal rsqrt sqrt log std var mean"
-)
-_RISKY = tuple(
-    getattr(home, name + ending)
-    for home in (torch, Tensor)
-    for name in _NAMES_OF_RISKY.split()
-    for ending in ("", "_")
-    if hasattr(home, name + ending)
-)
 #: elements of a result that is looked at, and flaws remembered between two steps
 _SIZE, _FLAWS = 1 << 16, 4
 #: steps and calls after which gradients and losses are looked at in any case
@@ -76,7 +65,7 @@ class Finite(Observer):
     def functions(self) -> Mapping[Any, Handler]:
         grad: Any = Tensor.grad
         return {
-            **dict.fromkeys(_RISKY, self._computed),
+            **dict.fromkeys(ops.functions(ops.NON_FINITE_FUNCTIONS), self._computed),
             grad.__set__: self._set,
             torch._amp_foreach_non_finite_check_and_unscale_: self._unscales,
         }

@@ -75,7 +75,7 @@ _SEVERAL = (
     ),
     *(Tensor.max, Tensor.min, Tensor.topk, Tensor.sort, Tensor.kthvalue, Tensor.median, Tensor.mode),
     *(torch.unbind, torch.split, torch.chunk, torch.meshgrid, torch.unique, Tensor.unbind, Tensor.split, Tensor.chunk),
-    *(torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.lstm_cell, Tensor.unique),
+    *(*ops.RECURRENT_FUNCTIONS, torch.lstm_cell, Tensor.unique),
     torch.nn.functional.multi_head_attention_forward,
 )
 #: under no_grad their result still requires grad: a leaf, whose gradient goes no further

@@ -18,12 +18,10 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.faults.mixed_batch import wrapped
-from gradtrace.watcher.graph import query
+from gradtrace.watcher.graph import ops, query
 
 Tensor = torch.Tensor
 
-#: by function: weights of one layer and direction without its biases
-_RECURRENT = {torch.lstm: 2, torch.gru: 2, torch.rnn_tanh: 2, torch.rnn_relu: 2}
 #: calls waiting for a backward call, looks at one place, and looks that must agree
 _MOST, _LOOKS, _ENOUGH = 16, 8, 3
 
@@ -61,7 +59,7 @@ class Directions(Observer):
         self._reads: dict[Stack, _LastStepRead] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
-        return dict.fromkeys(_RECURRENT, self._recurs)
+        return dict.fromkeys(ops.RECURRENT_FUNCTIONS, self._recurs)
 
     def _recurs(self, call: TorchCall) -> None:
         if call.after == call.before or len(call.args) != 9 or not isinstance(call.args[2], (list, tuple)):

@@ -33,10 +33,6 @@ _OF_SCORES = {
     F.multilabel_soft_margin_loss: "sigmoid",
     F.binary_cross_entropy_with_logits: "sigmoid",
 }
-_SOFTMAX = (
-    *(F.softmax, torch.softmax, Tensor.softmax),
-    *(F.log_softmax, torch.log_softmax, Tensor.log_softmax),
-)
 #: what a distribution normalizes scores with
 _NORMALIZING = (torch.logsumexp, Tensor.logsumexp)
 _CATEGORICAL = os.path.join("torch", "distributions", "categorical.py")
@@ -44,13 +40,11 @@ _CATEGORICAL = os.path.join("torch", "distributions", "categorical.py")
 _OF_LOGARITHMS = (F.nll_loss, F.kl_div, F.ctc_loss)
 #: take probabilities
 _OF_PROBABILITIES = (F.binary_cross_entropy,)
-#: compare elements, and broadcast
-_COMPARING = (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss)
 _PRODUCTS = (Tensor.mul, torch.mul)
 _DIFFERENCES = (Tensor.sub, torch.sub, *_PRODUCTS)
 
 _MODULES = {"softmax": "Softmax", "sigmoid": "Sigmoid", "log_softmax": "LogSoftmax"}
-#: make a column of a row: their result may be a column on purpose, for the function that asks for it
+#: their result may be a column on purpose, for the function that asks for it
 _RESHAPING = ops.functions(ops.COLUMN_FUNCTIONS)
 #: pair rows and columns only by mistake where nothing has a graph: scores are added on purpose
 _SUMS = (Tensor.add, torch.add, Tensor.div, torch.div)
@@ -80,10 +74,10 @@ class Losses(Observer):
         return {
             **dict.fromkeys(_OF_SCORES, self._of_scores),
             **dict.fromkeys(_NORMALIZING, self._normalizes),
-            **dict.fromkeys(_SOFTMAX, self._again),
+            **dict.fromkeys(ops.SOFTMAX_FUNCTIONS, self._again),
             **dict.fromkeys(_OF_LOGARITHMS, self._of_logarithms),
             **dict.fromkeys(_OF_PROBABILITIES, self._of_probabilities),
-            **dict.fromkeys(_COMPARING, self._compares),
+            **dict.fromkeys(ops.DISTANCE_FUNCTIONS, self._compares),
             **dict.fromkeys(_KEEPING, self._keeps),
             **dict.fromkeys(_SUMS, self._combines),
             **dict.fromkeys(_DIFFERENCES, self._combines),

@@ -11,7 +11,6 @@ from types import FrameType
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from gradtrace.model.events import MixedBatch
 from gradtrace.model.site import Stack
@@ -20,8 +19,6 @@ from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.graph import ops, query, saved
 
-_SOFTMAX = (torch.softmax, torch.Tensor.softmax, F.softmax)
-_LOG_SOFTMAX = (torch.log_softmax, torch.Tensor.log_softmax, F.log_softmax)
 #: calls waiting for a backward call
 _MOST = 64
 
@@ -34,7 +31,7 @@ class Layouts(Observer):
         self._softmax: dict[int, tuple[tuple[int, ...], Stack]] = {}
 
     def functions(self) -> Mapping[Any, Handler]:
-        return dict.fromkeys((*_SOFTMAX, *_LOG_SOFTMAX), self._normalises)
+        return dict.fromkeys(ops.SOFTMAX_FUNCTIONS, self._normalises)
 
     def _normalises(self, call: TorchCall) -> None:
         if call.after == call.before or not isinstance(call.out, torch.Tensor) or call.out.dim() < 2:

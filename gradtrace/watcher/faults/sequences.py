@@ -30,7 +30,6 @@ from gradtrace.watcher.graph.walk import ACCUMULATE
 Tensor = torch.Tensor
 _Users = Mapping[Any, list[tuple[Any, int]]]
 
-_RECURRENT = {torch.lstm: "LSTM", torch.gru: "GRU", torch.rnn_tanh: "RNN", torch.rnn_relu: "RNN"}
 _RESHAPING = (Tensor.view, Tensor.reshape, torch.reshape)
 #: calls waiting for a backward call; operations between a pooling and the layer that takes its result
 _MOST, _FAR = 64, 6
@@ -68,7 +67,7 @@ class Sequences(Observer):
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
-            **dict.fromkeys(_RECURRENT, self._recurs),
+            **dict.fromkeys(ops.RECURRENT_FUNCTIONS, self._recurs),
             F.multi_head_attention_forward: self._attends,
             **dict.fromkeys(_RESHAPING, self._reshapes),
             torch.stack: self._collates,
@@ -85,7 +84,7 @@ class Sequences(Observer):
         entered, hidden, weights, *_, batch_first = call.args
         packed = not isinstance(weights, (list, tuple)) or (call.func is torch.lstm and isinstance(hidden, Tensor))
         if not packed and entered.dim() == 3 and 1 not in entered.shape[:2]:
-            self._add(call, _RECURRENT[call.func], 0 if batch_first else 1, entered)
+            self._add(call, ops.RECURRENT_FUNCTIONS[call.func], 0 if batch_first else 1, entered)
 
     def _attends(self, call: TorchCall) -> None:
         query = call.args[0] if call.args else call.kwargs.get("query")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 
 from gradtrace.model.events import AttachedTarget
 from gradtrace.model.site import Stack
@@ -18,7 +17,6 @@ from gradtrace.watcher.graph import ops, query, saved, walk
 
 Tensor = torch.Tensor
 
-_LOSSES = (F.mse_loss, F.smooth_l1_loss, F.huber_loss, F.l1_loss)
 _KEY = "gradtrace: bootstrap"
 #: a discount: less than one, and more than a mere weight
 _LEAST = 0.5
@@ -33,7 +31,7 @@ class Targets(Observer):
 
     def functions(self) -> Mapping[Any, Handler]:
         adding = (Tensor.add, torch.add, Tensor.__radd__)
-        return {**dict.fromkeys(adding, self._adds), **dict.fromkeys(_LOSSES, self._compares)}
+        return {**dict.fromkeys(adding, self._adds), **dict.fromkeys(ops.DISTANCE_FUNCTIONS, self._compares)}
 
     def _adds(self, call: TorchCall) -> None:
         """Marks the sum of data and a discounted value."""

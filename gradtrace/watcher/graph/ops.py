@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 
 def _nodes(names: str, variants: int = 1) -> frozenset[str]:
@@ -21,9 +22,15 @@ def _nodes(names: str, variants: int = 1) -> frozenset[str]:
     return frozenset(f"{name}Backward{number}" for name in names.split() for number in range(variants))
 
 
+def functions(names: Iterable[str], *homes: Any) -> tuple[Any, ...]:
+    """The functions of these names; `homes` are what has them: by default torch and its tensors."""
+    found = (getattr(home, name, None) for home in homes or (torch, torch.Tensor) for name in names)
+    return tuple(one for one in found if one is not None)
+
+
 # nodes: what hands values on, or puts them together
 
-#: compute nothing, and save nothing: using their node again is harmless
+#: compute nothing, and save no tensor: using their node again is harmless
 VIEWS = _nodes(
     "Alias AsStrided Diagonal Expand Permute ReshapeAlias Select Slice Split SplitWithSizes Squeeze T Transpose Unbind "
     "Unfold UnsafeView Unsqueeze View ViewAsReal ViewAsComplex"
@@ -137,17 +144,13 @@ SINGULAR = {
 FRAGILE = {
     **dict.fromkeys(_nodes("LinalgEigh LinalgEig LinalgSvd"), "repeated"),
     **dict.fromkeys(
-        _nodes(
-            "LinalgInvEx LinalgSolveEx LinalgDet LinalgSlogdet LinalgCholeskyEx LinalgQr LinalgPinv",
-        ),
-        "singular",
+        _nodes("LinalgInvEx LinalgSolveEx LinalgDet LinalgSlogdet LinalgCholeskyEx LinalgQr LinalgPinv"), "singular"
     ),
 }
 #: multiply zero with infinity, or overflow, at some values; no check of the values is known
-OVERFLOWING = (
-    _nodes("Logaddexp Logcumsumexp Lgamma LinalgVectorNorm Cdist Dist Sinh Cosh Cumprod Softplus BinaryCrossEntropy")
-    | _nodes("Norm", 2)
-)  # fmt: skip
+OVERFLOWING = _nodes("Norm", 2) | _nodes(
+    "Logaddexp Logcumsumexp Lgamma LinalgVectorNorm Cdist Dist Sinh Cosh Cumprod Softplus BinaryCrossEntropy"
+)
 #: let no gradient through where they are saturated: how the names begin, since there are variants with bounds as tensors
 _SATURATING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 
@@ -156,6 +159,7 @@ _SPOKEN = {"ToCopyBackward0": "to()", "SliceBackward0": "slicing", "SelectBackwa
 
 # functions, by their bare names
 
+#: add tensors
 SUMS = frozenset("add radd iadd".split())
 #: put tensors, or single numbers, side by side, as terms to be summed
 STACKS = frozenset("stack hstack".split())
@@ -198,11 +202,21 @@ NON_FINITE_FUNCTIONS = tuple(
     ).split()
     for ending in ("", "_")
 )
+#: write to the first argument
 _IN_PLACE_OPERATORS = frozenset(
     f"__i{name}__" for name in "add sub mul truediv floordiv div mod pow and or xor lshift rshift".split()
 )
 #: end as functions do that write, and change no values
 _NO_WRITE = frozenset("requires_grad_ detach_ share_memory_ rename_ retain_grad_".split())
+
+# functions, themselves
+
+#: softmax and its logarithm
+SOFTMAX_FUNCTIONS = functions(("softmax", "log_softmax"), F, torch, torch.Tensor)
+#: compare elements, and broadcast
+DISTANCE_FUNCTIONS = functions("mse_loss l1_loss smooth_l1_loss huber_loss".split(), F)
+#: recurrent networks of many steps, and what a user calls their modules
+RECURRENT_FUNCTIONS = {torch.lstm: "LSTM", torch.gru: "GRU", torch.rnn_tanh: "RNN", torch.rnn_relu: "RNN"}
 
 
 def is_reduction(name: str) -> bool:
@@ -242,9 +256,3 @@ def writes_in_place(function: str) -> bool:
     if function.startswith("__"):
         return function in _IN_PLACE_OPERATORS or function == "__setitem__"
     return function.endswith("_") and function not in _NO_WRITE
-
-
-def functions(names: Iterable[str], *homes: Any) -> tuple[Any, ...]:
-    """The functions of these names; `homes` are what has them: by default torch and its tensors."""
-    found = (getattr(home, name, None) for home in homes or (torch, torch.Tensor) for name in names)
-    return tuple(one for one in found if one is not None)

@@ -26,7 +26,7 @@ from gradtrace.watcher.core.lineage import VIEWING, Constant, Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
-from gradtrace.watcher.graph import query
+from gradtrace.watcher.graph import ops, query
 from gradtrace.watcher.parameters.births import Birth, Births, CreatedOptimizer
 
 Tensor = torch.Tensor
@@ -46,7 +46,7 @@ _GRAPHS = 256
 #: places of cuts behind such constants
 _ENTERED = 1_024
 #: calls that use parameters and give several tensors
-_SEVERAL = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu, torch.nn.functional.multi_head_attention_forward)
+_SEVERAL = (*ops.RECURRENT_FUNCTIONS, torch.nn.functional.multi_head_attention_forward)
 #: what takes a value out as it is
 _TAKEN_OUT = (Tensor.detach, Tensor.data.__get__)  # type: ignore[attr-defined]
 #: cuts by which a value leaves torch: as often for a log as for a loss

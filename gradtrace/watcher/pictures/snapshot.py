@@ -239,7 +239,7 @@ class _GraphSnapshot:
 
     def of(self, outputs: Sequence[Any], root: str) -> Graph:
         roots = walk.roots_of(outputs)
-        self.ids |= {node: at for at, node in enumerate(query.below(roots, query.WHOLE), start=1)}
+        self.ids = {node: at for at, node in enumerate(query.below(roots, query.WHOLE), start=1)}
         self._look_up()
         created = [number for node, number in self.ids.items() if type(node) is not walk.ACCUMULATE]
         created.sort(key=self._numbers.__getitem__)

@@ -30,11 +30,15 @@ def functions(names: Iterable[str], *homes: Any) -> tuple[Any, ...]:
 
 # nodes: what hands values on, or puts them together
 
-#: compute nothing, and save no tensor: using their node again is harmless
-VIEWS = _nodes(
-    "Alias AsStrided Diagonal Expand Permute ReshapeAlias Select Slice Split SplitWithSizes Squeeze T Transpose Unbind "
-    "Unfold UnsafeView Unsqueeze View ViewAsReal ViewAsComplex"
-) | {"SqueezeBackward1", "SqueezeBackward2", "TransposeBackward1"}
+#: compute nothing, and save no tensor: using their node again is harmless. Variants: in place, and by dimensions
+VIEWS = (
+    _nodes(
+        "Alias Diagonal Expand Permute ReshapeAlias Select Slice Split SplitWithSizes Unbind Unfold UnsafeView View "
+        "ViewAsReal ViewAsComplex"
+    )
+    | _nodes("AsStrided T Transpose Unsqueeze", 2)
+    | _nodes("Squeeze", 6)
+)
 #: hand on the values as they are, in another shape, copy or dtype
 SAME_VALUES = VIEWS | _nodes("Clone ToCopy")
 #: hand on the weights of an attention, or drop some of them
@@ -89,7 +93,7 @@ POOLINGS = {
 }
 _LOSS = re.compile("Loss|KlDiv|CrossEntropy")
 _REDUCTION = re.compile(f"^Mean|^Sum|{_LOSS.pattern}")
-_COMPARISON = re.compile(f"^R?Sub|Dist|{_LOSS.pattern}")
+_COMPARISON = re.compile(f"^Sub|^Rsub|Dist|{_LOSS.pattern}")
 _WITH_WEIGHT = re.compile("mm|Mm|Conv|Linear|Rnn")
 
 # nodes: probabilities

@@ -160,7 +160,7 @@ class Constants(Observer):
         )
 
     def _origin(self, call: BackwardCall) -> _Origin:
-        leaves = [leaf for node in call.nodes for leaf in query.leaf_inputs(node)]
+        leaves = query.leaf_inputs(*call.nodes)
         parameters = frozenset(id(leaf) for leaf in leaves if isinstance(leaf, torch.nn.Parameter))
         of_parameter = any(isinstance(leaf, torch.nn.Parameter) for leaf in call.leaves)
         return _Origin("grad", call.stack, call.root, parameters, of_parameter)

@@ -55,9 +55,10 @@ def first_input(node: GraphNode) -> GraphNode | None:
     return node.next_functions[0][0]
 
 
-def leaf_inputs(node: GraphNode) -> list[torch.Tensor]:
-    """The leaves that a node takes in itself, once for each time."""
-    return [child.variable for child, _ in node.next_functions if child is not None and type(child) is ACCUMULATE]
+def leaf_inputs(*nodes: GraphNode) -> list[torch.Tensor]:
+    """The leaves that these nodes take in themselves, once for each time."""
+    found = [child for node in nodes for child, _ in node.next_functions if type(child) is ACCUMULATE]
+    return [leaf.variable for leaf in found if leaf is not None]
 
 
 def passed(node: GraphNode | None, names: Container[str], limit: int) -> list[GraphNode]:

@@ -352,6 +352,11 @@ def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
     return found
 
 
+def _open_inputs(node: Any, dead: tuple[int, ...]) -> list[Any]:
+    """What made the inputs of a node, but for those that get no gradient."""
+    return [child for index, child in enumerate(query.slots(node)) if child is not None and index not in dead]
+
+
 def _reachable(
     roots: Sequence[Any], within: set[Any], through: bool = False, dead: Mapping[Any, tuple[int, ...]] | None = None
 ) -> tuple[list[Tensor], list[Any]]:
@@ -373,7 +378,5 @@ def _reachable(
         elif not through and _is_flat(node):
             flat.append(node)
         elif node in within:
-            closed = dead.get(node, ()) if dead else ()
-            inputs = enumerate(query.slots(node))
-            waiting += [child for index, child in inputs if child is not None and index not in closed]
+            waiting += _open_inputs(node, dead[node]) if dead and node in dead else query.inputs(node)
     return leaves, flat

@@ -55,7 +55,14 @@ def operation(cut: Cut) -> str:
     if call is None:
         return f"`{cut.op}`"
     text = ast.unparse(call)
-    return f"`{text if len(text) <= _LONG else ast.unparse(call.func)[-_LONG:] + '()'}`"
+    if len(text) > _LONG:
+        text = f"{ast.unparse(call.func)}()"
+    return f"`{text if len(text) <= _LONG else _end_of(text)}`"
+
+
+def _end_of(text: str) -> str:
+    """The end of a long expression, where the operation is that cuts."""
+    return f"... {text[-_LONG:].lstrip()}"
 
 
 def fix(cut: Cut) -> str:

@@ -113,7 +113,10 @@ class UnusedLossRule(Rule):
 
 
 def _is_forgotten(event: UnusedLoss) -> bool:
-    """Whether a variable that nothing reads holds the loss, in a function that calls backward."""
+    """Whether a variable that nothing reads holds the loss: where it is computed, or in a function that calls backward."""
+    made = event.stack[0]
+    if questions.never_read(made) or questions.never_read_in_script(made):
+        return True
     backward = {(site.path, site.function) for site in event.backward}
     return any((site.path, site.function) in backward and questions.never_read(site) for site in event.stack)
 

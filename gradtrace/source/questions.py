@@ -6,7 +6,7 @@ Like those of `syntax`, they all have an answer for sources that cannot be read.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeGuard
 
 from gradtrace.model.site import Site
@@ -37,6 +37,8 @@ _PLACES = {
     ("create_graph", "backward", True): 3,
     ("create_graph", "grad", True): 4,
 }
+#: give all variables of a script at once
+_READING_ALL = {"globals", "locals", "vars", "exec", "eval"}
 
 
 @texts.cached(4096)  # needed at every call that keeps its graph
@@ -378,6 +380,22 @@ def never_read(site: Site) -> bool:
         if mentions:
             return isinstance(later, ast.Assign)
     return True
+
+
+def never_read_in_script(site: Site) -> bool:
+    """Whether the statement at `site` assigns a variable of a script, outside of functions, that nothing in the file reads."""
+    found = statement(site.path, site.line, site.column)
+    if site.function != "<module>" or not isinstance(found, ast.Assign):
+        return False
+    names = {one.id for one in found.targets if isinstance(one, ast.Name)}
+    return len(names) == len(found.targets) and not any(_may_read(node, names) for node in all_nodes(site.path))
+
+
+def _may_read(node: ast.AST, names: Collection[str]) -> bool:
+    """Whether one of these variables is read here, or by a function that reads them all."""
+    if not isinstance(node, ast.Name):
+        return False
+    return node.id in _READING_ALL or (node.id in names and not isinstance(node.ctx, ast.Store))
 
 
 def gives_none(path: str, line: int) -> int | None:

@@ -30,6 +30,8 @@ _INFERENCE = "inference tensor"
 _NONE = "NoneType"
 #: leaves of which it is remembered where they were set to require grad
 _MANY = 4_096
+#: graphs in which a cut is looked for: a script that reads a gradient which is None mostly ends in its first iteration
+_GRAPHS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class MissingGradients(Observer):
         #: where the running, or the last, stretch of inference mode began to compute
         self._inferred: Stack = ()
         self._inferring = False
-        #: the cuts behind the constants of the first graph that was run through
-        self._cuts: tuple[Cut, ...] = ()
+        #: the cuts behind the constants of the first graphs that were run through, and behind their leaves
+        self._cuts: list[Cut] = []
+        self._graphs_left = _GRAPHS
         #: the leaves that the last backward call reached
         self._reached: frozenset[TensorId] = frozenset()
 
@@ -104,9 +107,11 @@ class MissingGradients(Observer):
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if call.accumulates and self._read is not None:
             self._reached = frozenset(map(self.session.ids.known, call.leaves))
-        if self.session.backward_calls == 1:
+        if call.accumulates and self._graphs_left:
+            self._graphs_left -= 1
             constants = self._origins.constants(call.nodes)
-            self._cuts = tuple(cut for constant in constants for cut in constant.cuts)
+            self._cuts += [cut for constant in constants for cut in constant.cuts]
+            self._cuts += [cut for leaf in call.leaves for cut in self._origins.of_leaf(leaf)]
 
     def _differentiated(self, call: TorchCall) -> None:
         outs = call.out if isinstance(call.out, (list, tuple)) else (call.out,)

@@ -10,7 +10,7 @@ net = mlp()
 opt = torch.optim.Adam(net.parameters())
 for _ in range(8):
     out = net(torch.randn(8, 4))
-    penalty = out.abs().mean()  # <- note: unused-loss
+    penalty = out.abs().mean()  # <- unused-loss
     opt.zero_grad()
     out.square().mean().backward()
     opt.step()

@@ -271,11 +271,12 @@ def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
     stored = carrying.plain_value(stack[0])
     if stored:
         return f"store the value without its graph: `{names[0]} = {stored}.detach()`"
-    detached = ", ".join(f"{name}.detach()" for name in names)
+    if "(" in names[0]:
+        return f"hand it on without its graph: {Carried(stack, names).detached()}"
     them = " and ".join(f"`{name}`" for name in names)
     if several and len(names) == 1:
-        detached = f"tuple(part.detach() for part in {names[0]})"
-    return f"detach {them} before the next use: `{', '.join(names)} = {detached}`"
+        return f"detach {them} before the next use: `{names[0]} = tuple(part.detach() for part in {names[0]})`"
+    return f"detach {them} before the next use: {Carried(stack, names).detached()}"
 
 
 def _names(line: Stack, found: Reentry) -> tuple[str, ...]:

@@ -74,13 +74,12 @@ class InplaceSaved(Rule):
 
     def _carried(self, event: Overwritten, carried: Carried) -> list[Finding]:
         """A tensor computed from the parameters before a step is carried into the next iteration."""
-        names = ", ".join(carried.names)
         kept = " and ".join(f"`{name}`" for name in carried.names)
         return self.finding(
             carried.stack,
             f"{kept} still {'belongs' if len(carried.names) == 1 else 'belong'} to a graph from before {writing(event.written)}, "
             f"which overwrites {what_was_saved(event)}, so {request(event)} fails",
-            f"detach before the next iteration: `{names} = {', '.join(f'{name}.detach()' for name in carried.names)}`",
+            f"detach before the next iteration: {carried.detached()}",
             (
                 (event.written, "this line overwrites the tensor"),
                 (event.built, "this operation saved the tensor"),

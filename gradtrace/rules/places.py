@@ -60,10 +60,16 @@ class Carried(NamedTuple):
     stack: Stack
     names: tuple[str, ...]
 
+    def detached(self) -> str:
+        """What to type so that they are carried over without their graph."""
+        values = ", ".join(f"{name}.detach()" for name in self.names)
+        # what is only handed to a call has no name to assign to
+        return f"`{values}`" if "(" in self.names[0] else f"`{', '.join(self.names)} = {values}`"
+
 
 def carrier(entry: Stack, built: Stack) -> Carried | None:
     """How what was `built` in the last iteration enters this one at `entry`; None where no variable is seen to carry it."""
-    return _by_attribute(entry, built) or _by_loop(entry, built)
+    return _by_attribute(entry, built) or _by_loop(entry, built) or _by_call(entry, built)
 
 
 def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
@@ -95,6 +101,18 @@ def _by_loop(entry: Stack, built: Stack) -> Carried | None:
     reader, mixer = entry[-shared], built[-shared:]
     names = questions.bound(mixer[0]) & questions.reads(mixer[0]) & questions.reads(reader)
     return Carried(mixer, _in_order(mixer[0], names) or tuple(sorted(names))) if names else None
+
+
+def _by_call(entry: Stack, built: Stack) -> Carried | None:
+    """The line that hands what it makes to a call and no further, `self.memory.put(key, self.cell(x, h))`, in the function
+    that reads later what was put away."""
+    shared = shared_depth(entry, built)
+    if not shared or entry[-shared] == built[-shared]:
+        return None
+    given, receiver = questions.handed_to_call(built[-shared])
+    # what the new computation names itself is known by that name
+    known = bool(({receiver, receiver.partition(".")[0]} - {"self"}) & questions.reads(entry[-shared]))
+    return Carried(built[-shared:], (given,)) if given and not known else None
 
 
 def _handed_over(stack: Stack, names: Collection[str]) -> Carried:

@@ -358,6 +358,22 @@ def _attributes(statements: Iterable[ast.AST]) -> Iterator[ast.Attribute]:
     return (node for found in statements for node in ast.walk(found) if isinstance(node, ast.Attribute))
 
 
+def handed_to_call(site: Site) -> tuple[str, str]:
+    """The argument that the statement at `site` makes, and what the method is called on, where the statement is a call
+    whose result is not used; else empty."""
+    found = statement(site.path, site.line, site.column)
+    if not isinstance(found, ast.Expr) or not isinstance(found.value, ast.Call) or site.column is None:
+        return "", ""
+    function = found.value.func
+    receiver = ast.unparse(function.value) if isinstance(function, ast.Attribute) else ""
+    for argument in (*found.value.args, *(word.value for word in found.value.keywords)):
+        begins = (argument.lineno, argument.col_offset)
+        ends = (argument.end_lineno or 0, argument.end_col_offset or 0)
+        if begins <= (site.line, site.column) < ends:
+            return ast.unparse(argument), receiver
+    return "", ""
+
+
 def never_read(site: Site) -> bool:
     """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned again, or
     the function ends."""

@@ -35,6 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[messages.RECORDED] = messages.Recorded()
+    if config.getoption("regold") and config.getoption("keyword"):
+        raise pytest.UsageError(
+            "--regold without -k: a topic of which only some scripts ran would lose the texts of the others"
+        )
 
 
 @pytest.hookimpl(optionalhook=True)

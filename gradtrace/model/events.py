@@ -281,7 +281,7 @@ class Overwritten:
     files: tuple[str, ...] = ()
     #: for "inplace=True": what holds the module that wrote
     module: Held | None = None
-    #: for "step": where what was made after it used what was made before, if the operation has run again since
+    #: for "step" and ".data": where what was made after it used what was made before, if the operation has run again since
     entry: Stack = ()
 
 

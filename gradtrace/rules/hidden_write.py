@@ -28,6 +28,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.rules.base import Rule
+from gradtrace.rules.places import carrier
 from gradtrace.rules.writes import operation, request, what_was_saved, writing
 from gradtrace.source.buffers import Buffer, shared_buffer
 
@@ -44,13 +45,17 @@ class HiddenWrite(Rule):
         return self._by_numpy(event) if event.how == "numpy" else self._through_data(event)
 
     def _through_data(self, event: Overwritten) -> list[Finding]:
+        carried = carrier(event.entry, event.built) if event.entry else None
         return self.finding(
             event.written,
             f"{writing(event.written)} changes {what_was_saved(event)}: {request(event)} silently computes with the "
             "new values",
-            "write before the forward pass or after the backward call, under torch.no_grad() instead of through .data, "
-            "so that torch notices; or pass the operation a copy (`.clone()`)",
+            f"detach what is carried over from before the write: {carried.detached()}"
+            if carried
+            else "write before the forward pass or after the backward call, under torch.no_grad() instead of through "
+            ".data, so that torch notices; or pass the operation a copy (`.clone()`)",
             (
+                (carried.stack if carried else (), "this line carries the old graph into the next iteration"),
                 (event.built, "this operation saved the tensor"),
                 (event.stack, f"{request(event)} needs the original values"),
                 (event.written[1:], "called from here"),

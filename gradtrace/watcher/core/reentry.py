@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, TypeAlias
 
 from gradtrace.model.events import Owners, Reentry
+from gradtrace.model.site import Stack
 from gradtrace.watcher.compat import node_number, unpacked_attributes
 from gradtrace.watcher.core.session import Session
+from gradtrace.watcher.core.trail import Trail
 from gradtrace.watcher.graph import ops, query, walk
 
 #: views passed on the way to the operation behind a tensor
@@ -27,6 +29,18 @@ def reentries(visit: walk.Visit, session: Session, failed: bool) -> tuple[Reentr
         return ()
     ancestry = _Ancestry(visit)
     return tuple(_reentry(edge, ancestry, session, failed) for edge in islice(_distinct(old), _MOST))
+
+
+def first_use_since(number: int, node: Any, nodes: Sequence[Any], trail: Trail) -> Stack:
+    """Where the first operation from `number` on was made that what `node` computed goes into; empty where the line that
+    made `node` has not run again since."""
+    built = trail.find(node_number(node))
+    if trail.ran_since(built, number) < len(built):
+        return ()
+    for user, _ in query.above(node, query.users_of(nodes)):
+        if node_number(user) >= number:
+            return trail.find(node_number(user))
+    return ()
 
 
 def _reentry(edge: Edge, ancestry: _Ancestry, session: Session, failed: bool) -> Reentry:

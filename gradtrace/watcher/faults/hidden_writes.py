@@ -23,6 +23,7 @@ from gradtrace.watcher.compat import NN_FUNCTIONS, VARIABLE_FUNCTIONS, node_numb
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.reentry import first_use_since
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import ops, sample, saved
 
@@ -207,7 +208,8 @@ class HiddenWrites(Observer):
             # a perturbation that was taken back does no harm
             if hits and hits[0].stack not in reported and sample.differ(since[0].before, since[-1].values):
                 reported.add(hits[0].stack)
-                self._report(".data", hits[0].stack, len(hits), (node, name, tensor), call, frame)
+                entry = first_use_since(hits[0].number, node, call.nodes, self.session.trail)
+                self._report(".data", hits[0].stack, len(hits), (node, name, tensor), call, frame, entry)
 
     def _look_at_foreign(self, call: BackwardCall, frame: FrameType) -> None:
         of_node = {number: one for one in self._readings for number in range(one.before, one.after)}
@@ -229,6 +231,7 @@ class HiddenWrites(Observer):
         hit: tuple[Any, str, Tensor],
         call: BackwardCall,
         frame: FrameType,
+        entry: Stack = (),
     ) -> None:
         node, name, tensor = hit
         memory = saved.memory(tensor)
@@ -246,6 +249,7 @@ class HiddenWrites(Observer):
                 stack=call.stack,
                 root=call.root,
                 files=self._files() if how == "numpy" else (),
+                entry=entry,
             )
         )
 

@@ -22,6 +22,7 @@ from gradtrace.watcher.code.construction import holder
 from gradtrace.watcher.compat import MODULE_CALL, NN_FUNCTIONS, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
+from gradtrace.watcher.core.reentry import first_use_since
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.faults.hidden_writes import HiddenWrites
 from gradtrace.watcher.graph import ops, query, saved
@@ -156,20 +157,11 @@ class Writes(Observer):
                 no_grad=isinstance(first, _Write) and first.no_grad,
                 error=first_line(error),
                 module=self._holder(first) if isinstance(first, _Write) else None,
-                entry=self._entry(call, found.node, built, first.number)
+                entry=first_use_since(first.number, found.node, call.nodes, self.session.trail)
                 if found and isinstance(first, _OptimizerWrite)
                 else (),
             )
         )
-
-    def _entry(self, call: BackwardCall, node: Any, built: Stack, number: int) -> Stack:
-        """Where the first operation from `number` on was made that what `node` computed goes into."""
-        if self.session.trail.ran_since(built, number) < len(built):
-            return ()
-        for user, _ in query.above(node, query.users_of(call.nodes)):
-            if node_number(user) >= number:
-                return self.session.trail.find(node_number(user))
-        return ()
 
     def _holder(self, write: _Write) -> Held | None:
         module = write.module() if write.module is not None else None

@@ -92,6 +92,22 @@ def test_a_killed_rank_leaves_a_report(moment: str, rank: int, jobs: Jobs) -> No
 
 
 @pytest.mark.parametrize("rank", [0, 1])
+def test_an_internal_error_on_any_rank_is_never_health(rank: int, jobs: Jobs) -> None:
+    broken = f"""
+from gradtrace.rules.stale_grad import StaleGrad
+def broken(self, event):
+    raise KeyError("ours")
+if rank == {rank}:
+    StaleGrad.see = broken
+"""
+    healthy = TRAINING.replace("    if rank == 0:\n        optimizer.zero_grad()", "    optimizer.zero_grad()")
+    done = jobs.run(SCRIPT.replace(TRAINING, broken + healthy))
+    assert not done.report["findings"]
+    assert done.report["exit_code"] == done.statuses[0] == 4
+    assert any("internal error" in remark for remark in done.report["remarks"])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_fails_says_how(rank: int, jobs: Jobs) -> None:
     script = SCRIPT.replace('    moment(f"after backward {i}")\n', f"    assert i < 3 or rank != {rank}, 'no more'\n")
     done = jobs.run(script)

@@ -273,7 +273,7 @@ class _CheckedRun:
         colleagues = self._watch.colleagues
         if colleagues is not None and not colleagues.collects:
             ended = Ended("killed", 137)
-            colleagues.draft(packed(account(colleagues.rank, self._watch, self._judge.findings, (), ended)))
+            colleagues.draft(packed(account(colleagues.rank, self._watch, self._judge, (), ended)))
 
     def _so_far(self) -> tuple[int, int, int]:
         return self._watch.optimizer_steps, self._watch.backward_calls, len(self._judge.findings)
@@ -295,7 +295,7 @@ class _CheckedRun:
 
     def _report_for_all(self, run: RecordedRun, colleagues: ranks.Colleagues) -> int:
         """One rank reports for all; the others hand over what they found."""
-        own = account(colleagues.rank, self._watch, self._judge.findings, self._facts, run.ended)
+        own = account(colleagues.rank, self._watch, self._judge, self._facts, run.ended)
         orderly = run.ended.how in ("finished", "exit", "stopped")
         gathered = colleagues.settle(packed(own), orderly, run.ended.how == "killed")
         if gathered is None:

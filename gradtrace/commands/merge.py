@@ -79,9 +79,10 @@ class _Replay:
             self._steps,
             judge.findings,
             tuple(self._facts),
-            run.remarks,
+            run.remarks + judge.remarks,
             self._last_call,
             self._last_step,
+            judge.failed,
         )
 
     def _see(self, event: Event) -> None:

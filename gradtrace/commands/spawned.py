@@ -14,7 +14,7 @@ from gradtrace.host.limits import Limits
 from gradtrace.host.ranks import Colleagues
 from gradtrace.host.script import StopRun, Terminated
 from gradtrace.model.events import Event
-from gradtrace.model.finding import Ended, Finding
+from gradtrace.model.finding import Ended
 from gradtrace.model.ranks import Account, RankFact, is_rank_fact
 from gradtrace.report.accounts import packed
 from gradtrace.rules import Judge
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gradtrace.watcher.watch import Watch
 
 
-def account(rank: int, watch: Watch, findings: Sequence[Finding], facts: Sequence[RankFact], ended: Ended) -> Account:
+def account(rank: int, watch: Watch, judge: Judge, facts: Sequence[RankFact], ended: Ended) -> Account:
     """What this process hands to the one that reports."""
     last_call, last_step = watch.last_places
     return Account(
@@ -32,11 +32,12 @@ def account(rank: int, watch: Watch, findings: Sequence[Finding], facts: Sequenc
         ended,
         watch.backward_calls,
         watch.optimizer_steps,
-        tuple(findings),
+        tuple(judge.findings),
         tuple(facts),
-        watch.remarks + watch.unseen,
+        watch.remarks + watch.unseen + judge.remarks,
         last_call,
         last_step,
+        judge.failed,
     )
 
 
@@ -92,7 +93,7 @@ class SpawnedRank:
                     ended = _ended_by(error)
                     raise
                 finally:
-                    hand_over = packed(account(index, watch, judge.findings, facts, ended))
+                    hand_over = packed(account(index, watch, judge, facts, ended))
                     colleagues.settle(hand_over, ended.how == "finished", hurried=True)
         except StopRun:
             sys.exit(0)

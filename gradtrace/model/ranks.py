@@ -194,6 +194,8 @@ class Account:
     #: its last backward call, and its last step
     last_call: Stack = ()
     last_step: Stack = ()
+    #: an internal error kept rules from judging there
+    incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)

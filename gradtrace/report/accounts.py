@@ -65,6 +65,7 @@ def judged_together(
     judge.join(-1 if own is None else own.rank, {one.rank: one.findings for one in (*others, *drafts)})
     for one in others:
         judge.counts(one.calls, one.steps)
+    judge.failed = judge.failed or any(one.incomplete for one in (*others, *drafts))
     accounts = sorted([*others, *([] if own is None else [own])], key=lambda one: one.rank)
     seen = tuple(sign for sign in missing.values() if sign is not None)
     judge.see(Job(size, tuple(accounts), tuple(sorted(missing)), seen))

@@ -778,6 +778,22 @@ class Collected:
 
 
 @dataclass(frozen=True, slots=True)
+class SharedBackup:
+    """Parameters were set to values that had been taken of them without a copy: their own, whatever was written to them in
+    between."""
+
+    #: what took the values: "state_dict()", ".data" or "detach()", and where
+    op: str
+    stack: Stack
+    #: where they were put back
+    restored: Stack
+    #: how many parameters, of those that were written to in between
+    count: int
+    #: the step of an optimizer that wrote to them last; empty where other code wrote
+    step: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The run is over."""
 
@@ -830,6 +846,7 @@ Recorded: TypeAlias = (
     | Unstepped
     | Clipped
     | Collected
+    | SharedBackup
     | RunFact
     | RankFact
     | Unseen

@@ -86,7 +86,7 @@ class Writes(Observer):
         self._searches_left = _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
-        return dict.fromkeys(_writing(), self._write) | dict.fromkeys(_flagged(), self._write_if_asked)
+        return dict.fromkeys(writing_functions(), self._write) | dict.fromkeys(_flagged(), self._write_if_asked)
 
     def made_plain(self) -> Handler:
         return self._write_out
@@ -220,7 +220,7 @@ class Writes(Observer):
         return tensor._base, viewed
 
 
-def _writing() -> set[Any]:
+def writing_functions() -> set[Any]:
     """Every function that writes to its first argument."""
     homes = (torch.Tensor, torch, torch.nn.functional, torch.nn.init, NN_FUNCTIONS)
     return {

@@ -164,9 +164,14 @@ def step_call(step: OptimizerStep) -> str:
 
 def grad_read(site: Site) -> str:
     """The expression whose .grad the statement at `site` reads, if it is one alone."""
+    return attribute_read(site, "grad")
+
+
+def attribute_read(site: Site, name: str) -> str:
+    """The expression of which the statement at `site` reads this attribute, if it is one alone."""
     found = syntax.statement(site.path, site.line, site.column)
     nodes = ast.walk(found) if found is not None else ()
-    reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == "grad"]
+    reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name]
     exact = [node for node in reads if (node.lineno, node.col_offset) == (site.line, site.column)]
     texts = {ast.unparse(node.value) for node in exact or reads}
     return texts.pop() if len(texts) == 1 else ""

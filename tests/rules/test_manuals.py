@@ -14,6 +14,7 @@ from gradtrace.rules import all_rules, manuals
 
 #: what the examples take for granted
 SETTING = """
+import copy
 import numpy as np
 from torch.nn.utils import clip_grad_norm_
 

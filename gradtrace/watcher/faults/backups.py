@@ -54,6 +54,8 @@ class _Taken:
 
     op: str
     stack: Stack
+    #: it shares the parameter's version counter too
+    counted: bool
     leaf: TensorId
     #: the parameter's writes by then, by its counter without the idle ones, and those through `.data`
     version: int
@@ -107,25 +109,28 @@ class Backups(Observer):
 
     def _take(self, call: TorchCall, op: str) -> None:
         tensor = call.args[0]
-        if not tensor.is_leaf or not (type(tensor) is Parameter or self.session.owned(tensor)):
+        if not tensor.is_leaf:
+            return
+        first = self._taken.get(self.session.ids.known(tensor))
+        if first is None and not (type(tensor) is Parameter or self.session.owned(tensor)):
             return
         asking, by_state = _asking(call.frame)
         if not self.session.frames.is_user(asking.f_code.co_filename) or len(self._taken) >= _TAKEN:
             return
-        memory, leaf = saved.memory(call.out), self._leaf(tensor)
-        if memory and leaf is not None:
+        key = first.leaf if first is not None else self.session.ids.of(tensor)
+        memory, leaf = saved.memory(call.out), self._leaf(key)
+        # the writes so far are not known of what `.data` gave
+        if not memory or leaf is None or (first is not None and not first.counted):
+            return
+        if first is None:
             leaf.memory = memory
-            self._taken[self.session.ids.of(call.out)] = _Taken(
-                _STATE if by_state else op,
-                self.session.frames.stack(asking),
-                self.session.ids.of(tensor),
-                tensor._version - leaf.idle,
-                leaf.hidden,
-                self.session.steps,
-            )
+        what, stack = _STATE if by_state else op, self.session.frames.stack(asking)
+        if first is not None and stack and first.stack and stack[0].place == first.stack[0].place:
+            what, stack = first.op, first.stack  # `v.detach()` of each `v` in `model.state_dict()`
+        version, steps = tensor._version - leaf.idle, self.session.steps
+        self._taken[self.session.ids.of(call.out)] = _Taken(what, stack, op != _DATA, key, version, leaf.hidden, steps)
 
-    def _leaf(self, tensor: Tensor) -> _Leaf | None:
-        key = self.session.ids.of(tensor)
+    def _leaf(self, key: TensorId) -> _Leaf | None:
         known = self._leaves.get(key)
         if known is None and len(self._leaves) < _MANY:
             known = self._leaves[key] = _Leaf()
@@ -143,7 +148,7 @@ class Backups(Observer):
             if taken is not None:
                 taken.handle = True
                 leaf = self._leaves.get(taken.leaf)
-                if leaf is not None and taken.op == _DATA:
+                if leaf is not None and not taken.counted:
                     leaf.hidden += 1
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
@@ -184,7 +189,7 @@ class Backups(Observer):
             self._at(call).real = True
             self._write(call)
             return
-        counted = into is None or into.op != _DATA
+        counted = into is None or into.counted
         version = into.version if into is not None else target._version - leaf.idle - 1
         leaf.idle += counted
         self._restore(call, source, key, version)

@@ -8,7 +8,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 loss_fn = nn.MSELoss()
 x, y = torch.randn(16, 4), torch.randn(16, 1)
 
-initial = {name: value for name, value in model.state_dict().items()}  # <- shared-backup
+initial = {name: value.detach() for name, value in model.state_dict().items()}  # <- shared-backup
 for fold in range(3):
     model.load_state_dict(initial)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,31 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+#: topics and test files of which -k left something out
+LEFT_OUT = pytest.StashKey[set[str]]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--regold", action="store_true", help="Write the golden texts again, to be read by a person.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[messages.RECORDED] = messages.Recorded()
-    if config.getoption("regold") and config.getoption("keyword"):
+    config.stash[LEFT_OUT] = set()
+
+
+def pytest_deselected(items: Iterable[pytest.Item]) -> None:
+    for item in items:
+        item.config.stash[LEFT_OUT].add(messages.scope(item.nodeid))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    rules = [item.nodeid for item in session.items if "tests/rules/" in item.nodeid]
+    parts = session.config.stash[LEFT_OUT] & set(map(messages.scope, rules))
+    if session.config.getoption("regold") and parts:
         raise pytest.UsageError(
-            "--regold without -k: a topic of which only some scripts ran would lose the texts of the others"
+            f"--regold with a part of {', '.join(sorted(parts))}: the texts of the other scripts would be lost; "
+            "let -k name whole topics"
         )
 
 

@@ -99,11 +99,11 @@ def complaint(test: str, made: list[Entry]) -> str:
 def write(made: Iterable[Entry]) -> None:
     """Writes the entries of each test file, and of each topic of tests/cases, that ran again; keeps those of the others."""
     made = list(made)
-    ran = {_scope(entry.test) for entry in made}
+    ran = {scope(entry.test) for entry in made}
     FOLDER.mkdir(parents=True, exist_ok=True)
     for rule in {entry.rule for entry in made} | {path.stem for path in FOLDER.glob("*.txt")}:
         known = read(rule)
-        kept = [entry for entry in known if _scope(entry.test) not in ran]
+        kept = [entry for entry in known if scope(entry.test) not in ran]
         entries = kept + _distinct([entry for entry in made if entry.rule == rule], kept, known)
         entries.sort(key=lambda entry: (entry.wordings[0], entry.test))
         text = "\n".join(f"{_HEAD}{entry.test}\n{entry.body}\n" for entry in entries)
@@ -123,7 +123,8 @@ def _distinct(entries: Iterable[Entry], beside: Iterable[Entry] = (), known: Ite
     return chosen
 
 
-def _scope(test: str) -> str:
+def scope(test: str) -> str:
     """What is written again as a whole: a test file, or in test_cases.py a topic."""
+    test = test.rpartition("tests/rules/")[2]
     case = _CASE.match(test)
     return f"{case[1]}/{case[2]}" if case else test.partition("::")[0]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import gradtrace
+from gradtrace.rules import all_rules
 
 PACKAGE = Path(gradtrace.__file__).parent
 MODULES = {
@@ -40,6 +41,7 @@ LAYERS = (
     {"renderers.edits"},
     {"renderers.wording", "renderers.paper"},
     {"rules"},
+    {"rules.judging"},
     {"watcher.watch"},
     {"watcher.stops"},
     {"watcher.observers"},
@@ -91,10 +93,11 @@ _BY_THE_WAY = (TYPE_CHECKING, Any)
 
 
 def package(module: str) -> str:
-    """`rules` for `gradtrace.rules.freed_graph`, `watcher.core` for `gradtrace.watcher.core.mode`."""
+    """`rules` for `gradtrace.rules.freed_graph`, `rules.judging` for `gradtrace.rules.judging.blame`."""
     _, *names = module.split(".")
-    depth = 2 if names and names[0] in SPLIT else 1
-    return ".".join(names[:depth])
+    inner = ".".join(names[:2])
+    split = inner in LAYER_OF or not SPLIT.isdisjoint(names[:1])
+    return inner if split else ".".join(names[:1])
 
 
 def imported(module: str, for_types: bool = True) -> Iterator[str]:
@@ -132,9 +135,22 @@ def test_what_is_not_ours_stays_in_its_modules(module: str) -> None:
             assert module.startswith(OUTSIDE.get(outside, ())), f"{module} imports {name}"
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if package(name) == "rules"])
+RULES = [name for name in MODULES if name.startswith("gradtrace.rules")]
+
+
+@pytest.mark.parametrize("module", RULES)
 def test_rules_are_judged_by_facts_alone(module: str) -> None:
-    assert {package(name) for name in ours(module)} <= {"rules", "source", "graphs", "model", "errors"}
+    assert {package(name) for name in ours(module)} <= {"rules", "rules.judging", "source", "graphs", "model", "errors"}
+
+
+@pytest.mark.parametrize("module", [name for name in RULES if name.count(".") == 2])
+def test_a_rule_knows_no_other_rule(module: str) -> None:
+    assert {name for name in ours(module) if package(name) == "rules"} <= {"gradtrace.rules.base"}
+
+
+def test_every_file_in_rules_is_one_rule() -> None:
+    files = {name for name in RULES if package(name) == "rules"} - {"gradtrace.rules", "gradtrace.rules.base"}
+    assert sorted(rule.__module__ for rule in all_rules()) == sorted(files)
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if package(name) != "watcher.compat"])

@@ -1,4 +1,7 @@
-"""One rule a file: every module here that defines a `Rule` is one, and is found by being here."""
+"""One rule a file: every module here that defines a `Rule` is one, and is found by being here.
+
+The package `judging` is none: it answers what several rules ask.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ _PIECES = 8
 
 def all_rules() -> tuple[type[Rule], ...]:
     """Every rule, by name."""
-    modules = (importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__))
+    names = [found.name for found in pkgutil.iter_modules(__path__) if not found.ispkg]
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     kinds = {kind for module in modules for kind in vars(module).values() if type(kind) is type(Rule)}
     return tuple(
         sorted((kind for kind in kinds if issubclass(kind, Rule) and kind is not Rule), key=lambda kind: kind.id)

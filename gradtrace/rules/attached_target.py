@@ -32,7 +32,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import AttachedTarget, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
-from gradtrace.source import questions
+from gradtrace.rules.judging.naming import assigned_name
 
 
 class AttachedTargetRule(Rule):
@@ -43,9 +43,9 @@ class AttachedTargetRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, AttachedTarget) or not event.stack:
             return []
-        names = questions.assigned(event.stack[0])
-        name = f"`{names[0]}`" if len(names) == 1 else "this target"
-        detach = f", or use `{names[0]}.detach()`" if len(names) == 1 else ""
+        variable = assigned_name(event.stack)
+        name = f"`{variable}`" if variable else "this target"
+        detach = f", or use `{variable}.detach()`" if variable else ""
         return self.finding(
             event.stack,
             f"{name} requires grad: {event.function} trains the network through the target as well as through its prediction",

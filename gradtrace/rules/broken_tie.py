@@ -53,7 +53,7 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.truths import BrokenTie
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.judging.naming import names_of
 
 
 class BrokenTieRule(Rule):

@@ -36,7 +36,8 @@ from gradtrace.model.events import End, Event, Given, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
-from gradtrace.rules.places import leaves_of, shared_depth, step_call
+from gradtrace.rules.judging.blame import shared_depth, uncalled
+from gradtrace.rules.judging.naming import leaves_of, loss_of, step_call
 from gradtrace.source import questions, syntax
 
 _Line: TypeAlias = tuple[Stack, str, bool]
@@ -116,11 +117,11 @@ class ClearedGrad(Rule):
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []
-        if any(questions.uncalled(site.path, "step") or questions.conditional(site, ("step",)) for site in one.stack):
+        if any(uncalled((site,), "step") or questions.conditional(site, ("step",)) for site in one.stack):
             return []
         return self.finding(
             one.stack,
-            f"the gradients of {_loss(one)} are computed {event.calls} times and cleared each time: the "
+            f"the gradients of {loss_of(one, 'a backward call')} are computed {event.calls} times and cleared each time: the "
             f"`{event.optimizer}` that holds {leaves_of(one)} never makes a step",
             f"call `step()` of that `{event.optimizer}` after this backward call",
         )
@@ -178,7 +179,7 @@ class ClearedGrad(Rule):
             return self._swapped(seen, one, step, moved)
         return self.finding(
             one.cleared,
-            f"the gradients of {_loss(one)} are cleared before `{step_call(step)}` uses them: "
+            f"the gradients of {loss_of(one, 'a backward call')} are cleared before `{step_call(step)}` uses them: "
             f"{f'{seen.steps} steps' if seen.steps > 1 else 'the step'} found no gradient in {leaves_of(one)}",
             "clear the gradients before the backward call, or after the step",
             (
@@ -211,7 +212,8 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"the gradients of {_loss(one)} are cleared between the backward calls that belong to one `{step_call(step)}`: "
+            f"the gradients of {loss_of(one, 'a backward call')} are cleared between the backward calls that belong to one "
+            f"`{step_call(step)}`: "
             f"of {len(step.given) + len(step.lost)} calls only {len(step.given)} {'counts' if len(step.given) == 1 else 'count'}",
             "clear the gradients once per step: before the first of these backward calls, or after the step",
             ((one.stack, "each of these calls should count"), (step.stack, "this step uses only the last of them")),
@@ -251,7 +253,7 @@ class ClearedGrad(Rule):
             return []
         return self.finding(
             one.cleared,
-            f"the gradients of {_loss(one)} are cleared every time before a step uses them, so they have no effect",
+            f"the gradients of {loss_of(one, 'a backward call')} are cleared every time before a step uses them, so they have no effect",
             "clear the gradients before this backward call, not after it, if the step should use them",
             (
                 (one.stack, "the gradients are computed here"),
@@ -305,7 +307,3 @@ def _is_thin(seen: _LostCalls, steps: int) -> bool:
 
 def _often(seen: _LostCalls, steps: int, enough: int) -> bool:
     return seen.steps >= enough and seen.steps >= _MOST * steps
-
-
-def _loss(one: Given) -> str:
-    return f"`{one.root}`" if one.root else "a backward call"

@@ -35,8 +35,8 @@ from collections.abc import Iterable
 from gradtrace.model.events import DeadTerm, Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.cutting import fix, operation, sampled
-from gradtrace.rules.places import expression, names_of
+from gradtrace.rules.judging.cuts import fix, operation, sampled
+from gradtrace.rules.judging.naming import expression, names_of
 from gradtrace.source import questions
 
 

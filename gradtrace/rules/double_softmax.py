@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import DoubleSoftmax, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
-from gradtrace.source.construction import construction
+from gradtrace.rules.judging.blame import constructed
 
 
 class DoubleSoftmaxRule(Rule):
@@ -37,9 +37,8 @@ class DoubleSoftmaxRule(Rule):
         if not isinstance(event, DoubleSoftmax):
             return []
         message, fix = _words(event)
-        site = construction(event.module) if event.module else None
         return self.finding(
-            (site,) if site else event.made or event.stack,
+            constructed(event.module) or event.made or event.stack,
             message,
             fix,
             (

@@ -32,7 +32,7 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import HeldTwice
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of, them, these
+from gradtrace.rules.judging.naming import names_of, them, these
 
 #: steps of two optimizers on the same gradients
 _ENOUGH = 3

@@ -32,7 +32,8 @@ from gradtrace.model.events import Backward, Event, Reentry
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import Carried, carrier, expression, maker, shared_depth, within
+from gradtrace.rules.judging.blame import Carried, at_line, carrier, maker, shared_depth, within
+from gradtrace.rules.judging.naming import expression
 from gradtrace.source import carrying, questions, syntax
 
 _ERROR = "backward through the graph a second time"
@@ -211,7 +212,7 @@ def _collected(found: Reentry) -> Stack:
     for depth, site in enumerate(found.gathered if found.built else ()):
         line = carrying.collected_at(site, found.built[0])
         if line:
-            return (site._replace(line=line, column=None), *found.gathered[depth + 1 :])
+            return (at_line(site, line), *found.gathered[depth + 1 :])
     return ()
 
 

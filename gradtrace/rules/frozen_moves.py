@@ -36,7 +36,7 @@ from gradtrace.model.events import Event, FrozenMoved
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.truths import FrozenStatistics
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of, them
+from gradtrace.rules.judging.naming import names_of, them
 
 
 class FrozenMoves(Rule):

@@ -40,7 +40,7 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.ranks import GatheredConstant
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression
+from gradtrace.rules.judging.naming import expression
 
 
 class GatheredConstantRule(Rule):

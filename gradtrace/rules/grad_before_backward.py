@@ -36,7 +36,8 @@ from gradtrace.model.events import Event, GradMissing
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import grad_read
+from gradtrace.rules.judging.blame import at_line
+from gradtrace.rules.judging.naming import grad_read
 from gradtrace.source import syntax
 
 _BACKWARD = ("backward",)
@@ -61,7 +62,10 @@ class GradBeforeBackward(Rule):
             fix,
             (
                 (event.cleared, "the gradients are cleared here"),
-                ((_at(event.stack[0], later),) if later else (), f"this backward call fills `{name}.grad`, too late"),
+                (
+                    (at_line(event.stack[0], later),) if later else (),
+                    f"this backward call fills `{name}.grad`, too late",
+                ),
                 (event.stack[1:], "called from here"),
             ),
         )
@@ -96,7 +100,3 @@ def _backward_after(site: Site) -> int | None:
         if isinstance(node, ast.Call) and syntax.called(node) in _BACKWARD
     )
     return min((node.lineno for node in calls if node.lineno > site.line), default=None)
-
-
-def _at(site: Site, line: int) -> Site:
-    return site._replace(line=line, column=None, end_line=None, end_column=None)

@@ -24,8 +24,8 @@ from gradtrace.model.events import Event, Misfit
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression
-from gradtrace.source import questions
+from gradtrace.rules.judging.blame import assignment, returned
+from gradtrace.rules.judging.naming import expression
 
 
 class GradShape(Rule):
@@ -86,7 +86,7 @@ class GradShape(Rule):
             transposed = sorted(event.given) == sorted(event.wanted) and event.given != event.wanted
             how = "transpose it" if transposed else "sum over the dimensions that forward broadcast"
             fix = f"return a gradient of shape {event.wanted}, in the order of forward's inputs: {how}"
-        made = _assignment(place, name)
+        made = assignment(place, name)
         return self.finding(
             place or event.made or event.stack,
             message,
@@ -102,21 +102,8 @@ class GradShape(Rule):
 def _returning(event: Misfit) -> tuple[Stack, str]:
     """The `return` of a custom Function's backward, and the expression that it returns for the input; its `def` where
     that is unknown."""
-    if not event.backward:
-        return (), ""
-    site = event.backward[0]
-    found = questions.returned(site.path, site.line)
-    if found is None:
-        return event.backward, ""
-    line, parts = found
+    found = returned(event.backward)
     # inputs that are no tensors are not counted
-    tensors = [part for part in parts if part != "None"]
+    tensors = [value for value in found.values if value != "None"]
     name = tensors[event.index] if event.kind == "function" and event.index < len(tensors) else ""
-    return (site._replace(line=line),), name
-
-
-def _assignment(place: Stack, name: str) -> Stack:
-    if not place or not name.isidentifier():
-        return ()
-    line = questions.assigned_at(place[0].path, place[0].line, name)
-    return (place[0]._replace(line=line),) if line else ()
+    return found.stack, name

@@ -33,8 +33,9 @@ from collections.abc import Iterable
 from gradtrace.graphs.memory import size
 from gradtrace.model.events import Event, Growth
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.blame import of_file
 from gradtrace.source import carrying
 
 
@@ -68,5 +69,5 @@ def _kept(event: Growth) -> Stack:
     for path in event.files:
         line = carrying.kept_at(path, event.holder, running)
         if line:
-            return (Site(path, line, ""),)
+            return of_file(path, line)
     return ()

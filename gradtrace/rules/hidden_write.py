@@ -28,8 +28,8 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import carrier
-from gradtrace.rules.writes import operation, request, what_was_saved, writing
+from gradtrace.rules.judging.blame import carrier
+from gradtrace.rules.judging.naming import request, saver, what_was_saved, writing
 from gradtrace.source.buffers import Buffer, shared_buffer
 
 
@@ -70,7 +70,7 @@ class HiddenWrite(Rule):
         cause = writing(where) if buffer and buffer.filled else "NumPy"
         return self.finding(
             where,
-            f"{cause} changes {name}, which shares its memory with a tensor that {operation(event.built)} saved for "
+            f"{cause} changes {name}, which shares its memory with a tensor that {saver(event.built)} saved for "
             f"backward: {request(event)} silently computes with the new values",
             _fix(buffer),
             (

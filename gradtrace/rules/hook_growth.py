@@ -28,8 +28,9 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Event, HooksGrew
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.blame import of_file
 from gradtrace.source import questions
 
 
@@ -54,5 +55,5 @@ def _registering(event: HooksGrew) -> Stack:
     for path in event.files:
         line = questions.call_of(path, event.kind, event.holder)
         if line:
-            return (Site(path, line, ""),)
+            return of_file(path, line)
     return ()

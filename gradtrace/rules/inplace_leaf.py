@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, Refused
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.writes import writing
+from gradtrace.rules.judging.naming import writing
 
 _NO_GRAD = (
     "to set or update values, put the write under `with torch.no_grad():`; if gradients should flow through it, write "

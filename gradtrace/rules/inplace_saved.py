@@ -28,10 +28,9 @@ from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import Carried, carrier
-from gradtrace.rules.writes import request, what_was_saved, writing
+from gradtrace.rules.judging.blame import Carried, carrier, constructed
+from gradtrace.rules.judging.naming import request, what_was_saved, writing
 from gradtrace.source import syntax
-from gradtrace.source.construction import construction
 
 _FIXES = {
     "inplace=True": "use inplace=False: backward still needs the original input of this module",
@@ -57,8 +56,7 @@ class InplaceSaved(Rule):
         carried = carrier(event.entry, event.built) if event.entry else None
         if carried is not None:
             return self._carried(event, carried)
-        made = construction(event.module) if event.module else None
-        cause = (made,) if made else event.written
+        cause = constructed(event.module) or event.written
         return self.finding(
             cause,
             f"{writing(cause)} overwrites {what_was_saved(event)}, so {request(event)} fails",

@@ -35,7 +35,7 @@ from gradtrace.model.events import Clipped, End, Event, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.judging.naming import names_of
 
 _ENOUGH = 2
 #: share of the calls of one line for which a GradScaler's scale was still on the gradients; and how many of them another

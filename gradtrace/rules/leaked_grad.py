@@ -46,7 +46,8 @@ from gradtrace.model.events import Clipped, Collected, End, Event, Given, Optimi
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
-from gradtrace.rules.places import leaves_of, step_call, within
+from gradtrace.rules.judging.blame import within
+from gradtrace.rules.judging.naming import leaves_of, loss_of, step_call
 from gradtrace.source import questions
 
 _Pair: TypeAlias = tuple[int, Stack, Stack]
@@ -121,9 +122,9 @@ class LeakedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"{_loss(one)} also leaves gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
-            f"gradients of {_loss(own, 'a later call')}: nothing cleared them in between",
-            f"clear the gradients before {_loss(own, 'the next loss')} is backpropagated, or keep {_loss(one)} from reaching "
+            f"{loss_of(one)} also leaves gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
+            f"gradients of {loss_of(own, 'a later call')}: nothing cleared them in between",
+            f"clear the gradients before {loss_of(own, 'the next loss')} is backpropagated, or keep {loss_of(one)} from reaching "
             "these parameters (detach, requires_grad_(False))",
             (
                 *_entry(one),
@@ -143,15 +144,15 @@ class LeakedGrad(Rule):
         if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):
             return []
         fix = (
-            f"use .detach() to keep {_loss(one)} from reaching these parameters"
+            f"use .detach() to keep {loss_of(one)} from reaching these parameters"
             if one.weighs
             else "call requires_grad_(False) on these parameters during this call"
         )
         return self.finding(
             one.stack,
-            f"{_loss(one)}, which trains other parameters, also accumulates gradients in {leaves_of(one)}, and "
-            f"`{step_call(step)}` uses their sum with the gradients of {_loss(own, 'another call')}",
-            f"{fix}, or clear them before {_loss(own, 'the other loss')} is backpropagated",
+            f"{loss_of(one)}, which trains other parameters, also accumulates gradients in {leaves_of(one)}, and "
+            f"`{step_call(step)}` uses their sum with the gradients of {loss_of(own, 'another call')}",
+            f"{fix}, or clear them before {loss_of(own, 'the other loss')} is backpropagated",
             (
                 *_entry(one),
                 (own.stack, "this loss should train these parameters"),
@@ -170,9 +171,9 @@ class LeakedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"{_loss(one)} also accumulates gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
-            f"gradients of {_loss(own)}: the generator's output was not detached",
-            f"compute {_loss(one)} from the detached output of the generator (`.detach()`)",
+            f"{loss_of(one)} also accumulates gradients in {leaves_of(one)}, and `{step_call(step)}` uses their sum with the "
+            f"gradients of {loss_of(own)}: the generator's output was not detached",
+            f"compute {loss_of(one)} from the detached output of the generator (`.detach()`)",
             (
                 *_entry(one),
                 (own.stack, "this loss should train these parameters"),
@@ -191,9 +192,9 @@ class LeakedGrad(Rule):
             return []
         return self.finding(
             one.stack,
-            f"{_loss(one)} is backpropagated for the gradient of an input, but also leaves gradients in "
+            f"{loss_of(one)} is backpropagated for the gradient of an input, but also leaves gradients in "
             f"{leaves_of(one)}, and `{step_call(step)}` uses their sum with the gradients of "
-            f"{_loss(own, 'the training loss')}",
+            f"{loss_of(own, 'the training loss')}",
             "compute the input's gradient with torch.autograd.grad(loss, input), or clear the gradients before the "
             "training loss",
             ((own.stack, "the intended gradients are added here"), (step.stack, "this step uses the sum")),
@@ -221,7 +222,7 @@ class LeakedGrad(Rule):
     def _inflated(self, clip: Clipped, strays: Given) -> list[Finding]:
         return self.finding(
             strays.stack,
-            f"{_loss(strays)} also accumulates gradients in {leaves_of(strays)}, which no optimizer holds and nothing "
+            f"{loss_of(strays)} also accumulates gradients in {leaves_of(strays)}, which no optimizer holds and nothing "
             f"clears: the sum of {clip.summed} calls so far is part of the norm by which `{clip.op}` scales all gradients",
             "compute with these parameters under torch.no_grad(), or call requires_grad_(False) on them, and clip only the "
             "parameters that the optimizer holds",
@@ -232,7 +233,7 @@ class LeakedGrad(Rule):
         one = event.given
         return self.finding(
             one.stack,
-            f"{_loss(one)} also accumulates gradients in {leaves_of(one)}, which no optimizer holds: {event.calls} calls "
+            f"{loss_of(one)} also accumulates gradients in {leaves_of(one)}, which no optimizer holds: {event.calls} calls "
             "have added to them, and they are never used or cleared",
             "compute with these parameters under torch.no_grad(), or call requires_grad_(False) on them",
             (*_entry(one), (event.step, "this step uses only the other gradients")),
@@ -244,10 +245,6 @@ class LeakedGrad(Rule):
     def _often(seen: dict[_Pair, int], pair: _Pair, times: int) -> bool:
         seen[pair] = seen.get(pair, 0) + 1
         return seen[pair] >= times
-
-
-def _loss(one: Given, otherwise: str = "this call") -> str:
-    return f"`{one.root}`" if one.root else otherwise
 
 
 def _entry(one: Given) -> Iterable[tuple[Stack, str]]:

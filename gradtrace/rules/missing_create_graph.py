@@ -36,7 +36,7 @@ from gradtrace.model.events import Backward, ConstantGradient, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression
+from gradtrace.rules.judging.naming import expression
 
 _HELP = {
     "grad": "pass create_graph=True to this call (it implies retain_graph=True)",

@@ -29,10 +29,10 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level
-from gradtrace.model.site import Site
 from gradtrace.model.truths import IgnoredAttribute
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.judging.blame import of_file
+from gradtrace.rules.judging.naming import names_of
 from gradtrace.source import stepping
 
 
@@ -50,7 +50,7 @@ class MisspeltAttribute(Rule):
             return []
         names = names_of(event.names, event.count)
         return self.finding(
-            (Site(*places[0], ""),),
+            of_file(*places[0]),
             f"`{event.attribute} = False` has no effect on {names}: "
             + (
                 f"{'it still requires' if event.count == 1 else 'they still require'} grad"
@@ -58,5 +58,5 @@ class MisspeltAttribute(Rule):
                 else "a module has no such attribute, and its parameters still require grad"
             ),
             "write `requires_grad = False`" if own else "call requires_grad_(False) on the module",
-            [((Site(*place, ""),), "and here") for place in places[1:3]],
+            [(of_file(*place), "and here") for place in places[1:3]],
         )

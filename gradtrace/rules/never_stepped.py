@@ -33,11 +33,12 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.site import Stack
 from gradtrace.model.truths import NeverStepped
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
-from gradtrace.source import questions, stepping
+from gradtrace.rules.judging.blame import of_file, uncalled
+from gradtrace.rules.judging.naming import names_of
+from gradtrace.source import stepping
 
 #: backward calls whose gradients are never used
 _ENOUGH = 3
@@ -60,20 +61,17 @@ class NeverSteppedRule(Rule):
             "and no step used them"
         )
         related = [(event.backward, "the gradients are computed here"), (event.made, "the optimizer is created here")]
-        uncalled = questions.uncalled(event.backward[0].path, "step")
-        if uncalled:
-            site = event.backward[0]._replace(line=uncalled, column=None)
-            return self.finding(
-                (site,), message, f"write `{call}`, with parentheses", related, self._level(event, False)
-            )
+        named = uncalled(event.backward, "step")
+        if named:
+            return self.finding(named, message, f"write `{call}`, with parentheses", related, self._level(event, False))
         found = _unmet(event, name)
         if found is None:
             fix = f"call `{call}` after the backward call, and zero_grad() before the next one"
             return self.finding(event.backward, message, fix, related, self._level(event, False))
         path, step = found
-        related.insert(0, ((Site(path, step.line, ""),), "this step never ran"))
+        related.insert(0, (of_file(path, step.line), "this step never ran"))
         return self.finding(
-            (Site(path, step.guard, ""),),
+            of_file(path, step.guard),
             f"{message}: `{step.condition}` was never true",
             "make the condition true within an epoch: count over epochs instead of within one, use a smaller window, or "
             "make a step with the remaining gradients at the end of the epoch",

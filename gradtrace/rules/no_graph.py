@@ -22,10 +22,11 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Backward, Cut, Event, GradMissing, Step
 from gradtrace.model.finding import Finding, Level
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.cutting import fix, operation
-from gradtrace.rules.places import expression
+from gradtrace.rules.judging.blame import at_line, cut_place, turned_off
+from gradtrace.rules.judging.cuts import fix, operation
+from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions
 
 _ERROR = "does not require grad and does not have a grad_fn"
@@ -82,7 +83,7 @@ class NoGraph(Rule):
         if cut is None:
             asked = questions.unrequired(event.stack[0]) if event.stack else None
             return self.finding(
-                (_at(event.stack[0], asked),) if asked else event.stack,
+                (at_line(event.stack[0], asked),) if asked else event.stack,
                 f"{request} has no graph: none of the tensors that it was computed from requires grad",
                 "create the tensors that should be trained with requires_grad=True, and use torch operations on them",
                 ((event.stack, "this call finds no graph"),),
@@ -93,7 +94,7 @@ class NoGraph(Rule):
 
     def _inferred(self, event: GradMissing) -> list[Finding]:
         """What was made in inference mode can be part of no graph, and torch ends the script over it."""
-        place = _off(event.made) or event.made
+        place = turned_off(event.made) or event.made
         return self.finding(
             place,
             "a tensor that was created under torch.inference_mode() can never be part of a graph, but "
@@ -121,7 +122,7 @@ class NoGraph(Rule):
         return self._cut(event.rewrapped[0], what, event, "this call reaches none of these parameters")
 
     def _cut(self, cut: Cut, what: str, event: Backward, role: str) -> list[Finding]:
-        place = _place(cut)
+        place = cut_place(cut)
         return self.finding(
             place,
             f"{what}: {_what(cut)}",
@@ -137,7 +138,7 @@ class NoGraph(Rule):
     def _unasked(self, event: Backward, stack: Stack, name: str) -> list[Finding]:
         line = questions.set_before(stack[0], name)
         return self.finding(
-            (stack[0]._replace(line=line), *stack[1:]) if line else stack,
+            (at_line(stack[0], line), *stack[1:]) if line else stack,
             f"{expression(event.stack, event.root)} has no graph: `{name}` does not require grad",
             f"create `{name}` with requires_grad=True, or call `{name}.requires_grad_()` before it is used",
             (
@@ -145,26 +146,6 @@ class NoGraph(Rule):
                 (event.stack, "this call finds no graph"),
             ),
         )
-
-
-def _place(cut: Cut) -> Stack:
-    """Where the path was cut; with gradients off, where they were switched off."""
-    if cut.why != "no_grad":
-        return cut.stack
-    return _off(cut.stack) or cut.switched or cut.stack
-
-
-def _off(stack: Stack) -> Stack:
-    """The frames from the `with` or decorator that turns gradients off; empty where none does."""
-    for depth, site in enumerate(stack):
-        line = questions.gradients_off(site.path, site.line)
-        if line is not None:
-            return (_at(site, line), *stack[depth + 1 :])
-    return ()
-
-
-def _at(site: Site, line: int) -> Site:
-    return site._replace(line=line, column=None, end_line=None, end_column=None)
 
 
 def _what(cut: Cut) -> str:

@@ -31,7 +31,8 @@ from gradtrace.model.events import Event, GradMissed, NotOptimizable
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import grad_read, shared_depth, within
+from gradtrace.rules.judging.blame import shared_depth, within
+from gradtrace.rules.judging.naming import grad_read
 from gradtrace.source import questions, syntax
 
 

@@ -28,7 +28,7 @@ from gradtrace.model.events import End, Event, NonFinite
 from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression, names_of
+from gradtrace.rules.judging.naming import expression, names_of
 
 _WHERE = "a torch.where or mask after it is too late, since backward runs through both branches: mask the input"
 

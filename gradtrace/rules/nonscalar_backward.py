@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, Misfit
 from gradtrace.model.finding import Finding, Level
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression
+from gradtrace.rules.judging.naming import expression
 from gradtrace.source import syntax
 
 

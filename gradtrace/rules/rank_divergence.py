@@ -41,13 +41,18 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Digests, Exchange, Job, ReplicaUse
-from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.comparing import RanksCompared, compared, exchanged, facts, is_whole
-from gradtrace.rules.places import names_of
-from gradtrace.rules.unreduced_grad import used_locally
-
-_STEPS = 2
+from gradtrace.rules.judging.between_ranks import (
+    COMPARED_STEPS,
+    RanksCompared,
+    compared,
+    exchanged,
+    facts,
+    is_whole,
+    used_locally,
+)
+from gradtrace.rules.judging.blame import outside_constructors
+from gradtrace.rules.judging.naming import names_of
 
 
 class RankDivergence(Rule):
@@ -70,7 +75,7 @@ class RankDivergence(Rule):
         """Some ranks step, and others go backward as often and do not."""
         totals = [digests.total for digests in one.of_rank]
         calls = [account.calls for account in job.accounts]
-        if max(totals) - min(totals) < _STEPS or max(calls) - min(calls) > 1 or one.at_start:
+        if max(totals) - min(totals) < COMPARED_STEPS or max(calls) - min(calls) > 1 or one.at_start:
             return []
         most, least = (totals.index(bound(totals)) for bound in (max, min))
         step = one.of_rank[most].step
@@ -103,7 +108,7 @@ class RankDivergence(Rule):
         names = _named(one, differ)
         if differ & set(one.at_start):
             return self.finding(
-                _construction(one.first),
+                outside_constructors(one.first.born) or one.first.made,
                 f"{names} do not start with the same values on all ranks, though the gradients are reduced: each rank trains "
                 "a different model",
                 "call torch.manual_seed with the same seed on every rank before the model is made, or broadcast its "
@@ -134,7 +139,7 @@ class RankDivergence(Rule):
             f"{_named(one, set(one.last))} differ between ranks after this step: nothing reduces the gradients, and each rank "
             "trains by itself",
             "wrap the model in DistributedDataParallel, and call the wrapper",
-            ((_construction(one.first), "the model is made here"),),
+            ((outside_constructors(one.first.born) or one.first.made, "the model is made here"),),
             Level.WARNING if one.at_start else None,
         )
 
@@ -142,11 +147,3 @@ class RankDivergence(Rule):
 def _named(one: RanksCompared, indices: set[int]) -> str:
     names = tuple(name for name in one.names(sorted(indices)) if name)
     return names_of(names, len(indices))
-
-
-def _construction(digests: Digests) -> Stack:
-    """The line that makes the model: the first one outwards that is in no constructor."""
-    stack = digests.born
-    while len(stack) > 1 and stack[0].function.rpartition(".")[2] == "__init__":
-        stack = stack[1:]
-    return stack or digests.made

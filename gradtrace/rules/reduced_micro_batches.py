@@ -36,7 +36,7 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Job, ReplicaUse
 from gradtrace.rules.base import Rule
-from gradtrace.rules.comparing import is_whole, side_by_side
+from gradtrace.rules.judging.between_ranks import is_whole, side_by_side
 
 _WINDOWS, _SHARE = 3, 0.8
 _UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"), (1, "bytes"))

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression, names_of
+from gradtrace.rules.judging.naming import expression, names_of
 
 #: calls remembered until a step uses their gradients
 _PENDING = 64

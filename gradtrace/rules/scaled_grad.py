@@ -31,7 +31,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, Given, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import leaves_of, receiver, step_call
+from gradtrace.rules.judging.naming import leaves_of, receiver, step_call
 
 
 class ScaledGrad(Rule):

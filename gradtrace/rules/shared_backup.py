@@ -40,7 +40,7 @@ from gradtrace.model.events import Event, SharedBackup
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import attribute_read, describe
+from gradtrace.rules.judging.naming import attribute_read, describe
 from gradtrace.source import syntax
 
 

@@ -32,7 +32,8 @@ from gradtrace.model.events import Contribution, End, Event, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule, oldest_beyond
-from gradtrace.rules.places import expression, names_of, receiver, shared_depth
+from gradtrace.rules.judging.blame import at_line, shared_depth, shared_frames, uncalled
+from gradtrace.rules.judging.naming import expression, names_of, receiver
 from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault
@@ -167,17 +168,17 @@ class StaleGrad(Rule):
         if not stale or not fresh:
             return []
         last = fresh[-1].stack
-        uncalled = questions.uncalled(last[0].path, "zero_grad") if last else None
+        named = uncalled(last, "zero_grad")
         name = receiver(step.stack) if step.optimizer else ""
         who = f"`{name or step.optimizer}.step()`" if step.optimizer else "the manual update"
         before = "evaluation of the closure" if step.evaluations > 1 else "step"
         each_time = use.used_stack == step.stack
         return self.finding(
-            (last[0]._replace(line=uncalled),) if uncalled else last,
+            named or last,
             f"{who} applies the gradient of {_names(use)} from {len(use.contributions)} backward calls; the first "
             f"{'was' if use.used == 1 else f'{use.used} were'} already applied by an earlier {before}, and nothing "
             f"cleared {'it' if use.used == 1 else 'them'} in between",
-            "add the parentheses: `zero_grad()`" if uncalled else _clearing(step, use, name, fresh),
+            "add the parentheses: `zero_grad()`" if named else _clearing(step, use, name, fresh),
             (
                 (
                     use.used_stack,
@@ -199,7 +200,6 @@ class StaleGrad(Rule):
             return []
         call = left[-1]
         name = receiver(step.stack) if step.optimizer else ""
-        depth = shared_depth(step.stack, call.stack)
         return self.finding(
             call.stack,
             f"{_root(call)} is backpropagated while the model is in evaluation mode, which leaves gradients in "
@@ -207,7 +207,7 @@ class StaleGrad(Rule):
             f"{'.step()' if step.optimizer else ''}` adds them to the gradients of training",
             "do not call backward() in evaluation, and run evaluation under torch.no_grad()",
             (
-                (call.stack[-depth:] if depth else (), "evaluation runs from here"),
+                (shared_frames(call.stack, step.stack), "evaluation runs from here"),
                 (fresh[-1].stack, "training adds its own gradients here"),
                 (step.stack, "this step uses the sum"),
             ),
@@ -221,14 +221,13 @@ class StaleGrad(Rule):
         left = [one for one in use.contributions[:-1] if not _inside_loop_of(step.stack, one.stack)]
         if not left or len(left) < use.used:
             return []
-        depth = shared_depth(step.stack, left[-1].stack)
         return self.finding(
             left[-1].stack,
             f"the gradient of {_root(left[-1])} stays in {_names(use)} and is added to the gradient of the first step of the "
             "loop",
             "clear the gradients after this backward call (model.zero_grad()), or compute them with torch.autograd.grad",
             (
-                (left[-1].stack[-depth:] if depth else (), "called from here"),
+                (shared_frames(left[-1].stack, step.stack), "called from here"),
                 (last.stack, "the loop adds its own gradient here"),
                 (step.stack, "this step uses the sum"),
             ),
@@ -311,8 +310,7 @@ def _counter(stack: Stack) -> Stack:
         found = syntax.guard(site.path, site.line)
         divisors = [node.right for node in ast.walk(found.test) if _is_remainder(node)] if found is not None else []
         if found is not None and divisors and not any(questions.changes(site.path, one) for one in divisors):
-            header = type(site)(site.path, found.lineno, site.function)
-            return (header, *stack[depth + 1 :])
+            return (at_line(site, found.lineno), *stack[depth + 1 :])
     return ()
 
 

@@ -30,7 +30,7 @@ from gradtrace.model.events import End, Event, OptimizerStep, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule, oldest_beyond
-from gradtrace.rules.places import receiver, step_call
+from gradtrace.rules.judging.naming import receiver, step_call
 
 _ENOUGH = 3
 #: share of the steps of one line

@@ -54,9 +54,10 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.ranks import UnfinishedReduction
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
+from gradtrace.rules.judging.blame import of_file
+from gradtrace.rules.judging.naming import names_of
 from gradtrace.source.branches import AttributeUse, attribute_use
 
 
@@ -72,7 +73,7 @@ class UnfinishedReductionRule(Rule):
         use = _use(event, made)
         site: Stack = made
         if made and use.condition is not None:
-            site = (Site(made[0].path, use.condition, ""), *made[1:])
+            site = (*of_file(made[0].path, use.condition), *made[1:])
         why = "which this branch skipped" if use.condition is not None else "which the forward did not use"
         if not use.used and event.names:
             why = "which no method of its class uses"

@@ -32,7 +32,7 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Job, ReplicaUse
 from gradtrace.rules.base import Rule
-from gradtrace.rules.comparing import is_whole, side_by_side
+from gradtrace.rules.judging.between_ranks import is_whole, side_by_side
 
 _CALLS = 3
 

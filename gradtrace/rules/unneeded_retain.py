@@ -32,7 +32,7 @@ from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import expression
+from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions
 
 #: retaining calls of one line that are followed up

@@ -35,8 +35,9 @@ from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of
-from gradtrace.source import questions, syntax
+from gradtrace.rules.judging.blame import assignment
+from gradtrace.rules.judging.naming import names_of, spoken_count
+from gradtrace.source import syntax
 
 #: names by which people call networks that are not trained by gradients
 _MEANT = re.compile(
@@ -193,9 +194,8 @@ def _listing(optimizer: Stack) -> Stack:
     made = syntax.statement(*optimizer[0].place) if optimizer else None
     calls = [node for node in ast.walk(made) if isinstance(node, ast.Call)] if made else []
     given = next((node.args[0].id for node in calls if node.args and isinstance(node.args[0], ast.Name)), "")
-    line = questions.assigned_at(*optimizer[0].place, given) if given else None
-    return (optimizer[0]._replace(line=line, column=None, end_column=None), *optimizer[1:]) if line else ()
+    return assignment(optimizer, given)
 
 
 def _names(event: Unoptimized) -> str:
-    return names_of(event.names, event.count if len(event.names) > 2 or not event.names else len(event.names))
+    return names_of(event.names, spoken_count(event.names, event.count))

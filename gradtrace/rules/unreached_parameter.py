@@ -37,10 +37,11 @@ from collections.abc import Iterable
 
 from gradtrace.model.events import Backward, Cut, Event, GradientLost, GradMissing, Unreached
 from gradtrace.model.finding import Finding, Level, Needs
-from gradtrace.model.site import Site, Stack
+from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.cutting import difference, fix, operation
-from gradtrace.rules.places import grad_read, names_of, them, these
+from gradtrace.rules.judging.blame import at_line, cut_place, turned_off
+from gradtrace.rules.judging.cuts import difference, fix, operation
+from gradtrace.rules.judging.naming import grad_read, names_of, spoken_count, them, these
 from gradtrace.source import questions, switches, syntax
 
 #: names by which people call networks that are not trained by gradients
@@ -79,12 +80,12 @@ class UnreachedParameter(Rule):
         return self._ignored(event) if event.why == "ignored" else self._unused(event)
 
     def _under_no_grad(self, event: Unreached) -> list[Finding]:
-        where = _turned_off(event.used)
+        off = turned_off(event.used)
         subject = these(event.names, _number(event))
         it = them(_number(event))
-        turned = "this line turns gradients off" if where != event.used else "gradients are off"
+        turned = "this line turns gradients off" if off else "gradients are off"
         return self.finding(
-            where,
+            off or event.used,
             f"{_names(event)} {_never(event)}: {turned} where {'it is' if _number(event) == 1 else 'they are'} used",
             f"use {it} with gradients on if {subject} should be trained; if not, call requires_grad_(False) on {it} and do "
             f"not pass {it} to the optimizer",
@@ -99,7 +100,7 @@ class UnreachedParameter(Rule):
         op = operation(cut)
         what = f"{op} is computed with gradients off" if off else f"{op} cuts the path to the loss"
         return self.finding(
-            _turned_off(cut.stack) if off else cut.stack,
+            cut_place(cut),
             f"{_names(event)} {_never(event)}: {what}",
             fix(cut),
             (
@@ -131,7 +132,7 @@ class UnreachedParameter(Rule):
         op = operation(cut)
         name = event.name or grad_read(event.stack[0]) or "this parameter"
         return self.finding(
-            _turned_off(cut.stack) if cut.why == "no_grad" else cut.stack,
+            cut_place(cut),
             f"`{name}.grad` is None after backward(): {op} cuts the path from `{name}` to the loss",
             fix(cut),
             ((event.stack, "the missing gradient is read here"), (cut.stack, f"{op} is computed here")),
@@ -144,7 +145,7 @@ class UnreachedParameter(Rule):
         off = event.cut.why == "no_grad"
         switch = switches.switch_before(event.cut.stack, event.backward)
         return self.finding(
-            _turned_off(event.cut.stack) if off else event.cut.stack,
+            cut_place(event.cut),
             f"{_names(event)} got gradients at first, and none in the last {event.steps} steps of {event.optimizer}: "
             f"{op} {'is computed with gradients off' if off else 'cuts the path to the loss'} since then",
             f"if `{switch}` ends their training on purpose, leave this line as it is; otherwise, {fix(event.cut)}"
@@ -168,7 +169,7 @@ class UnreachedParameter(Rule):
             why = f"{site.function} returns None for {them(_number(event))}"
             instead = "return a gradient for each input of forward that needs one, in the order of its arguments"
         return self.finding(
-            (site._replace(line=line, column=None, end_line=None, end_column=None),) if line else event.born,
+            (at_line(site, line),) if line else event.born,
             f"{_names(event)} {_never(event)}: {why}",
             instead,
             (
@@ -239,8 +240,7 @@ def _names(event: Unreached | GradientLost) -> str:
 
 
 def _number(event: Unreached | GradientLost) -> int:
-    """How many things the message speaks of: where one or two names are all there are, each may be a whole module."""
-    return event.count if len(event.names) > 2 or not event.names else len(event.names)
+    return spoken_count(event.names, event.count)
 
 
 def _never(event: Unreached) -> str:
@@ -259,13 +259,3 @@ def _lost(used: Stack) -> Stack:
         if not isinstance(found, ast.Return) and not (isinstance(found, ast.Assign) and site.in_module_call):
             return ()
     return ()
-
-
-def _turned_off(used: Stack) -> Stack:
-    """The `with` or decorator that turned gradients off, from the innermost frame outwards; else where they were
-    off."""
-    for depth, site in enumerate(used):
-        line = questions.gradients_off(site.path, site.line)
-        if line is not None:
-            return (Site(site.path, line, site.function), *used[depth + 1 :])
-    return used

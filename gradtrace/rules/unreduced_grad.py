@@ -34,9 +34,8 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Digests, Job, ReplicaUse
 from gradtrace.rules.base import Rule
-from gradtrace.rules.comparing import compared, is_whole, side_by_side
+from gradtrace.rules.judging.between_ranks import COMPARED_STEPS, is_whole, used_locally
 
-_STEPS = 2
 _WHY = {
     "no_sync": (
         "runs within no_sync()",
@@ -54,7 +53,7 @@ class UnreducedGrad(Rule):
     level = Level.ERROR
     events = (Job,)
     reads = (Digests, ReplicaUse)
-    needs = Needs(steps=_STEPS)
+    needs = Needs(steps=COMPARED_STEPS)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Job) or not is_whole(event):
@@ -71,17 +70,3 @@ class UnreducedGrad(Rule):
             fix,
             ((use.step, "applied here"), (use.made, "the module is wrapped here")),
         )
-
-
-def used_locally(job: Job) -> list[tuple[ReplicaUse, ...]]:
-    """The uses, by rank, of each wrapper whose gradients steps used though they were not reduced, and did differ."""
-    differ = False
-    for one in compared(job, "gradients"):
-        differ = differ or any(one.different.values())
-    if not differ:
-        return []
-    return [uses for uses in side_by_side(job, ReplicaUse) if all(map(_is_local, uses))]
-
-
-def _is_local(use: ReplicaUse) -> bool:
-    return bool(use.local_steps and use.steps >= _STEPS and use.whole)

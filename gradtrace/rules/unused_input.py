@@ -27,8 +27,8 @@ from gradtrace.model.events import Event, UnusedInput
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.cutting import fix, operation
-from gradtrace.rules.places import expression
+from gradtrace.rules.judging.cuts import fix, operation
+from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions, syntax
 
 #: what gives another tensor with the same values, or a part of them

@@ -32,7 +32,8 @@ from gradtrace.model.events import Event, UnusedLoss
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of, receiver
+from gradtrace.rules.judging.blame import in_function_of
+from gradtrace.rules.judging.naming import assigned_name, names_of, receiver
 from gradtrace.source import questions
 
 #: what the other place of a finding is, by the kind of loss
@@ -58,7 +59,7 @@ class UnusedLossRule(Rule):
         forgotten = event.kind == "unread" and _is_forgotten(event)
         if event.kind == "unread" and event.read and not forgotten:
             return []
-        stack = _near(event.stack, event.where) if event.kind == "starved" else event.stack
+        stack = (in_function_of(event.stack, event.where) or event.stack) if event.kind == "starved" else event.stack
         name = _assigned(stack) or "this loss"
         root = questions.root_of(event.backward[0]) if event.backward else ""
         message, fix = getattr(self, f"_{event.kind}")(event, name, f"`{root}`" if root else "another loss")
@@ -121,15 +122,6 @@ def _is_forgotten(event: UnusedLoss) -> bool:
     return any((site.path, site.function) in backward and questions.never_read(site) for site in event.stack)
 
 
-def _near(stack: Stack, step: Stack) -> Stack:
-    """The frames of a loss from the function outwards that makes the step as well."""
-    functions = {(site.path, site.function) for site in step}
-    for depth, site in enumerate(stack):
-        if (site.path, site.function) in functions:
-            return stack[depth:]
-    return stack
-
-
 def _assigned(stack: Stack) -> str:
-    names = questions.assigned(stack[0]) if stack else ()
-    return f"`{names[0]}`" if len(names) == 1 else ""
+    name = assigned_name(stack)
+    return f"`{name}`" if name else ""

@@ -52,7 +52,8 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.truths import WrongBackward
 from gradtrace.rules.base import Rule
-from gradtrace.source import questions, syntax
+from gradtrace.rules.judging.blame import returned
+from gradtrace.source import syntax
 
 
 class WrongBackwardRule(Rule):
@@ -64,11 +65,10 @@ class WrongBackwardRule(Rule):
         if not isinstance(event, WrongBackward) or not event.backward:
             return []
         site = event.backward[0]
-        returned = questions.returned(*site.place)
         ignores = _unread_gradient(site.path, site.line)
         why = f": it never reads `{ignores}`" if ignores else ""
         return self.finding(
-            (site._replace(line=returned[0], column=None),) if returned else event.backward,
+            returned(event.backward).stack,
             f"the backward of `{event.function}` is wrong for input {event.index}{why}; along a random direction it gives "
             f"{event.given}, but finite differences of the forward give {event.slope}",
             f"multiply by `{ignores}`: backward returns the gradient of the loss, not the derivative of the forward"

@@ -42,7 +42,8 @@ from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import DropoutInEvaluation, EvaluatedInTraining, LeftInEvaluation, TrainedInEvaluation
 from gradtrace.rules.base import Rule
-from gradtrace.source import questions, syntax
+from gradtrace.rules.judging.blame import in_function_of, run_without_gradients
+from gradtrace.source import syntax
 
 _DROPOUTS = ("dropout", "alpha_dropout", "feature_alpha_dropout", "dropout1d", "dropout2d", "dropout3d")
 #: of their argument `training`
@@ -85,7 +86,7 @@ class WrongMode(Rule):
 
     def _in_training(self, event: EvaluatedInTraining) -> list[Finding]:
         return self.finding(
-            _with_gradients_off(event.layer),
+            run_without_gradients(event.layer),
             "this evaluation runs in training mode: dropout drops values at random, and batch norm uses the statistics of "
             "each batch and updates its own",
             "call eval() on the model before the evaluation, and train() after it",
@@ -111,19 +112,8 @@ class WrongMode(Rule):
 def _place(event: LeftInEvaluation) -> Stack:
     """The line that switches evaluation mode on; the call of the evaluation where this is in the function that calls
     backward, or where that line is reached from several calls."""
-    near = {(site.path, site.function) for site in event.backward[: None if event.callers > 1 else 1]}
-    for depth, site in enumerate(event.switched):
-        if (site.path, site.function) in near:
-            return event.switched[depth:]
-    return event.switched
-
-
-def _with_gradients_off(layer: Stack) -> Stack:
-    """The frames from the line that runs the model, where gradients are off."""
-    for depth, site in enumerate(layer):
-        if questions.gradients_off(site.path, site.line) is not None:
-            return layer[depth:]
-    return layer
+    near = event.backward if event.callers > 1 else event.backward[:1]
+    return in_function_of(event.switched, near) or event.switched
 
 
 def _names_mode(stack: Stack) -> bool:

@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of, them
+from gradtrace.rules.judging.naming import names_of, them
 
 _SMOOTH = "use a smooth function (sigmoid, tanh), or the straight-through form `soft + (hard - soft).detach()`"
 #: operations over a dimension of size one

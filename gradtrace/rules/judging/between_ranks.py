@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from gradtrace.model.ranks import Account, Digests, Exchange, Job
+from gradtrace.model.ranks import Account, Digests, Exchange, Job, ReplicaUse
 
 F = TypeVar("F")
+
+#: steps in which ranks must differ
+COMPARED_STEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +86,17 @@ def _different(digests: Sequence[Digests]) -> dict[int, tuple[int, ...]]:
 def exchanged(job: Job) -> int:
     """Elements that the script itself passed between ranks, as its first rank counts them."""
     return max((one.elements for account in job.accounts for one in facts(account, Exchange)), default=0)
+
+
+def used_locally(job: Job) -> list[tuple[ReplicaUse, ...]]:
+    """The uses, by rank, of each wrapper whose gradients steps used though they were not reduced, and did differ."""
+    differ = False
+    for one in compared(job, "gradients"):
+        differ = differ or any(one.different.values())
+    if not differ:
+        return []
+    return [uses for uses in side_by_side(job, ReplicaUse) if all(map(_is_local, uses))]
+
+
+def _is_local(use: ReplicaUse) -> bool:
+    return bool(use.local_steps and use.steps >= COMPARED_STEPS and use.whole)

@@ -1,14 +1,27 @@
-"""Which of the frames of a stack is the place that a reader must look at."""
+"""Which line to report: of the frames of a stack, the one that a reader must look at, and where the fix goes.
+
+Everything here takes plain stacks and asks the user's source; a line that is not known is an empty stack.
+"""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gradtrace.model.events import Given, OptimizerStep
-from gradtrace.model.site import Site, Stack
-from gradtrace.source import carrying, questions, syntax
+from gradtrace.model.events import Cut
+from gradtrace.model.site import Held, Site, Stack
+from gradtrace.source import carrying, questions
+from gradtrace.source.construction import construction
+
+
+def at_line(site: Site, line: int) -> Site:
+    """The same frame at another of its lines, of which no column is known."""
+    return site if line == site.line else Site(site.path, line, site.function, in_module_call=site.in_module_call)
+
+
+def of_file(path: str, line: int) -> Stack:
+    """A line that the source was searched for, in no frame of the run."""
+    return (Site(path, line, ""),)
 
 
 def shared_depth(one: Stack, other: Stack) -> int:
@@ -22,6 +35,22 @@ def shared_depth(one: Stack, other: Stack) -> int:
         if mine != theirs:
             break
     return depth
+
+
+def shared_frames(stack: Stack, other: Stack) -> Stack:
+    """The frames of `stack` from the innermost one on that `other` was in as well; empty where there is none."""
+    depth = shared_depth(stack, other)
+    return stack[-depth:] if depth else ()
+
+
+def in_function_of(stack: Stack, other: Stack) -> Stack:
+    """The frames of `stack` from the innermost function on that `other` was in as well, in this call of it or another;
+    empty where there is none."""
+    functions = {(site.path, site.function) for site in other}
+    for depth, site in enumerate(stack):
+        if (site.path, site.function) in functions:
+            return stack[depth:]
+    return ()
 
 
 def within(stack: Stack, depth: int) -> Stack:
@@ -46,7 +75,7 @@ def maker(built: Stack, rerun: int) -> Stack:
     while len(found) > rerun + 1:
         kept = carrying.cached_at(found[0])
         if kept is not None:
-            return (_moved(found[0], kept), *found[1:])
+            return (at_line(found[0], kept), *found[1:])
         handed_on = carrying.returned_by(found[0]) and carrying.hands_on(found[1])
         if not handed_on and not found[0].in_module_call:
             break
@@ -81,7 +110,7 @@ def _by_attribute(entry: Stack, built: Stack) -> Carried | None:
         for depth_built, made in enumerate(built if carried else ()):
             line = carrying.stored(made, stored)
             if line is not None:
-                stack = (_moved(made, line), *built[depth_built + 1 :])
+                stack = (at_line(made, line), *built[depth_built + 1 :])
                 return Carried(stack, _in_order(stack[0], stored))
         if carried & questions.reads(site):
             return Carried(entry[depth:], tuple(sorted(carried & questions.reads(site))))
@@ -122,7 +151,7 @@ def _handed_over(stack: Stack, names: Collection[str]) -> Carried:
     open_ = {name: place for name, place in later.items() if not (place and place[1])} or later
     lines = {place[0] if place else stack[0].line for place in open_.values()}
     line = lines.pop() if len(lines) == 1 else stack[0].line
-    moved = (_moved(stack[0], line), *stack[1:])
+    moved = (at_line(stack[0], line), *stack[1:])
     return Carried(moved, _in_order(moved[0], open_) or tuple(sorted(open_)))
 
 
@@ -131,72 +160,66 @@ def _in_order(site: Site, names: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in questions.assigned(site) if text.partition("[")[0] in names))
 
 
-def _moved(site: Site, line: int) -> Site:
-    """The same frame at another of its lines."""
-    return site if line == site.line else Site(site.path, line, site.function, in_module_call=site.in_module_call)
+def cut_place(cut: Cut) -> Stack:
+    """The line that cut a path; where gradients were off, the one that turned them off."""
+    if cut.why != "no_grad":
+        return cut.stack
+    return turned_off(cut.stack) or cut.switched or cut.stack
 
 
-def describe(site: Site) -> str:
-    """The statement that stands there, for a message."""
-    return syntax.line_text(site.path, site.line)
+def turned_off(stack: Stack) -> Stack:
+    """The frames from the `with torch.no_grad():` or decorator that turned gradients off; empty where none did."""
+    for depth, site in enumerate(stack):
+        line = questions.gradients_off(site.path, site.line)
+        if line is not None:
+            return (at_line(site, line), *stack[depth + 1 :])
+    return ()
 
 
-def expression(stack: Stack, root: str) -> str:
-    """`` `loss` ``, the root of a backward call in the user's words, as far as they are known."""
-    single = root.startswith("[") and root.endswith("]") and "," not in root
-    return f"`{root[1:-1] if single else root}`" if root else "this tensor"
+def run_without_gradients(stack: Stack) -> Stack:
+    """The frames from the line that stands in such a `with` or function; the whole stack where none does."""
+    for depth, site in enumerate(stack):
+        if questions.gradients_off(site.path, site.line) is not None:
+            return stack[depth:]
+    return stack
 
 
-def receiver(step: Stack) -> str:
-    """What the user calls the optimizer: `opt` in `opt.step()`, also in `scaler.step(opt)` and `opt.step(closure)`."""
-    found = syntax.call(step[0], ("step",)) if step else None
-    if found is None or not isinstance(found.func, ast.Attribute):
-        return ""
-    given = found.args[0] if found.args else None
-    scaled = isinstance(given, (ast.Name, ast.Attribute)) and "scaler" in ast.unparse(found.func.value).lower()
-    return ast.unparse(given if scaled and given is not None else found.func.value)
+def constructed(module: Held | None) -> Stack:
+    """The line that made a module, if the source says so without doubt."""
+    site = construction(module) if module is not None else None
+    return (site,) if site is not None else ()
 
 
-def step_call(step: OptimizerStep) -> str:
-    """`opt.step()`, the step as the user writes it."""
-    return f"{receiver(step.stack) or step.optimizer}.step()"
+def outside_constructors(stack: Stack) -> Stack:
+    """The frames from the innermost line that is in no constructor: the one that makes the whole model."""
+    at = 0
+    while at < len(stack) - 1 and stack[at].function.rpartition(".")[2] == "__init__":
+        at += 1
+    return stack[at:]
 
 
-def grad_read(site: Site) -> str:
-    """The expression whose .grad the statement at `site` reads, if it is one alone."""
-    return attribute_read(site, "grad")
+def assignment(stack: Stack, name: str) -> Stack:
+    """The line that gives a variable its value, where it is the only one of the innermost function."""
+    line = questions.assigned_at(*stack[0].place, name) if stack and name.isidentifier() else None
+    return (at_line(stack[0], line), *stack[1:]) if line else ()
 
 
-def attribute_read(site: Site, name: str) -> str:
-    """The expression of which the statement at `site` reads this attribute, if it is one alone."""
-    found = syntax.statement(site.path, site.line, site.column)
-    nodes = ast.walk(found) if found is not None else ()
-    reads = [node for node in nodes if isinstance(node, ast.Attribute) and node.attr == name]
-    exact = [node for node in reads if (node.lineno, node.col_offset) == (site.line, site.column)]
-    texts = {ast.unparse(node.value) for node in exact or reads}
-    return texts.pop() if len(texts) == 1 else ""
+class Returned(NamedTuple):
+    """The only `return` of a function, and the expressions that it returns."""
+
+    stack: Stack
+    values: tuple[str, ...]
 
 
-def names_of(names: tuple[str, ...], count: int) -> str:
-    """A few names of many, in words: `` `a` ``, `` `a` and `b` `` or `` `a`, `b` and 2 more ``."""
-    shown = [f"`{name}`" for name in names[:2] if name]
-    if not shown:
-        return "a parameter" if count == 1 else f"{count} parameters"
-    if count > len(shown):
-        return f"{', '.join(shown)} and {count - len(shown)} more"
-    return " and ".join(shown)
+def returned(definition: Stack) -> Returned:
+    """What the function returns that is defined at a line; the line itself where there is no single `return`."""
+    found = questions.returned(*definition[0].place) if definition else None
+    if found is None:
+        return Returned(definition, ())
+    return Returned((at_line(definition[0], found[0]),), found[1])
 
 
-def them(count: int) -> str:
-    """The pronoun for so many named before."""
-    return "it" if count == 1 else "them"
-
-
-def these(names: tuple[str, ...], count: int) -> str:
-    """What a sentence calls them that comes after their names."""
-    return names_of(names, count) if count == 1 else "these parameters"
-
-
-def leaves_of(one: Given) -> str:
-    """The leaves that a call gave gradients to."""
-    return names_of(one.leaves, one.count)
+def uncalled(stack: Stack, method: str) -> Stack:
+    """The line that names a method and forgets its parentheses, in the file of the innermost frame."""
+    line = questions.uncalled(stack[0].path, method) if stack else None
+    return (at_line(stack[0], line),) if line else ()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs, Related
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
-
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 class Rule(ABC):
@@ -59,11 +56,6 @@ class Rule(ABC):
                 seen.add(other[0].place)
                 others.append(Related(other[0], text))
         return [Finding(self.id, level or self.level, message, help, stack[0], tuple(others))]
-
-
-def oldest_beyond(most: int, known: dict[_Key, _Value]) -> list[_Value]:
-    """The oldest entry, taken out, where there are more than `most`: what a rule knows must not grow with the run."""
-    return [known.pop(next(iter(known)))] if len(known) > most else []
 
 
 def _expected(stacks: Iterable[Stack]) -> bool:

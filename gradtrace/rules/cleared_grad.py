@@ -35,24 +35,18 @@ from typing import TypeAlias
 from gradtrace.model.events import End, Event, Given, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule, oldest_beyond
+from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import shared_depth, uncalled
+from gradtrace.rules.judging.evidence import FOLLOWED, IN_A_ROW, REGULARLY, TWICE, oldest_beyond, regularly
 from gradtrace.rules.judging.naming import leaves_of, loss_of, step_call
 from gradtrace.source import questions, syntax
 
 _Line: TypeAlias = tuple[Stack, str, bool]
 
-#: steps at which it must be seen; where a step finds nothing at all, or each step of a short run is concerned, fewer
-#: will do, if so many calls were lost
-_ENOUGH, _FEW, _CALLS = 3, 2, 5
+#: lost calls that are enough where each step of a short run is concerned
+_LOST_CALLS = 5
 #: steps for losses that are always lost while others are used
-_MANY = 4
-#: steps that are enough wherever in the run they begin
-_ROW = 8
-#: share of the steps
-_MOST = 0.8
-#: optimizers followed at once
-_OPTIMIZERS = 256
+_DROPPED_STEPS = 4
 #: windows cut short that are remembered until the usual size is known
 _CANDIDATES = 8
 
@@ -101,7 +95,7 @@ class ClearedGrad(Rule):
             if event.error is not None:
                 return self._starved(_LostCalls(steps=1, last=event.lost[-1], step=event))
             self._count(self._of.setdefault(event.key, _Optimizer()), event)
-            return [finding for one in oldest_beyond(_OPTIMIZERS, self._of) for finding in self._judge(one)]
+            return [finding for one in oldest_beyond(FOLLOWED, self._of) for finding in self._judge(one)]
         if isinstance(event, Unstepped):
             return self._unstepped(event)
         if isinstance(event, End):
@@ -113,7 +107,7 @@ class ClearedGrad(Rule):
         never runs, is a matter of never-stepped."""
         one = event.given
         # where a GradScaler has looked, it may have left out each step
-        if one.read or one.heard or one.checked or min(event.calls, event.clears) < _ENOUGH:
+        if one.read or one.heard or one.checked or min(event.calls, event.clears) < REGULARLY:
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []
@@ -156,10 +150,10 @@ class ClearedGrad(Rule):
 
     def _judge(self, of: _Optimizer) -> Iterable[Finding]:
         for seen in of.starved.values():
-            if seen.steps >= _FEW:
+            if seen.steps >= TWICE:
                 yield from self._starved(seen)
         for seen in of.robbed.values():
-            if seen.steps >= _ENOUGH and not of.used:
+            if seen.steps >= REGULARLY and not of.used:
                 yield from self._starved(seen)
         thinned = [seen for (line, _), seen in of.thinned.items() if _is_thin(seen, of.used[line])]
         for seen in thinned:
@@ -167,7 +161,7 @@ class ClearedGrad(Rule):
         if not thinned:
             yield from self._cut_short(of)
         for (line, _), seen in of.dropped.items():
-            if not of.used[line] and _often(seen, of.steps, _MANY):
+            if not of.used[line] and regularly(seen.steps, of.steps, _DROPPED_STEPS):
                 yield from self._dropped(seen)
 
     def _starved(self, seen: _LostCalls) -> list[Finding]:
@@ -300,10 +294,6 @@ def _note(
 
 def _is_thin(seen: _LostCalls, steps: int) -> bool:
     """Whether it is the rule that calls are lost before a step, from the beginning on or from some point of the run on."""
-    if _often(seen, steps - seen.before, _ROW):
+    if regularly(seen.steps, steps - seen.before, IN_A_ROW):
         return True
-    return _often(seen, steps, _ENOUGH) or (seen.steps == steps and (seen.steps >= _FEW or seen.calls >= _CALLS))
-
-
-def _often(seen: _LostCalls, steps: int, enough: int) -> bool:
-    return seen.steps >= enough and seen.steps >= _MOST * steps
+    return regularly(seen.steps, steps) or (seen.steps == steps and (seen.steps >= TWICE or seen.calls >= _LOST_CALLS))

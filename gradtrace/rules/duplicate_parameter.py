@@ -32,10 +32,8 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.model.truths import HeldTwice
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import REGULARLY
 from gradtrace.rules.judging.naming import names_of, them, these
-
-#: steps of two optimizers on the same gradients
-_ENOUGH = 3
 
 
 class DuplicateParameter(Rule):
@@ -74,7 +72,7 @@ class DuplicateParameter(Rule):
     def _both(self, step: Step, use: Use) -> list[Finding]:
         first, key, _ = self._at[use.used_stack]
         self._shared[key, step.key] += 1
-        if self._shared[key, step.key] != _ENOUGH:
+        if self._shared[key, step.key] != REGULARLY:
             return []
         return self.finding(
             step.stack,

@@ -35,12 +35,8 @@ from gradtrace.model.events import Clipped, End, Event, OptimizerStep, Unstepped
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import TWICE, mostly, regularly
 from gradtrace.rules.judging.naming import names_of
-
-_ENOUGH = 2
-#: share of the calls of one line for which a GradScaler's scale was still on the gradients; and how many of them another
-#: line must make up for, by clipping in time
-_MOST = 0.8
 
 
 @dataclass(slots=True)
@@ -82,18 +78,18 @@ class LateClip(Rule):
 
     def _judge(self, line: _ClippingLine) -> list[Finding]:
         total = line.fates.total()
-        if line.fates["scaled"] >= _ENOUGH and line.fates["scaled"] >= _MOST * total:
+        if regularly(line.fates["scaled"], total, TWICE):
             return self._scaled(line.last["scaled"])
-        if total < _ENOUGH or line.fates["used"] or line.fates["scaled"]:
+        if total < TWICE or line.fates["used"] or line.fates["scaled"]:
             return []
         fate, _ = line.fates.most_common(1)[0]
         clip = line.last[fate]
         # where another line clips for each step, this one only measures
         steps = max(total, min(self._steps.values(), default=0))
-        if clip.leaves and self._clipped_in_time(line, clip.leaves[0]) >= _MOST * steps:
+        if clip.leaves and mostly(self._clipped_in_time(line, clip.leaves[0]), steps):
             return []
         if fate == "never":
-            return self._never(clip) if total > _ENOUGH else []
+            return self._never(clip) if total > TWICE else []
         if fate == "none":
             return self._none(clip)
         if fate == "cleared" and (clip.then[:1] in self._starving or not self._idle.isdisjoint(clip.leaves)):

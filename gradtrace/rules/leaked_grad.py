@@ -45,19 +45,14 @@ from typing import TypeAlias
 from gradtrace.model.events import Clipped, Collected, End, Event, Given, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule, oldest_beyond
+from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import within
+from gradtrace.rules.judging.evidence import FOLLOWED, REGULARLY, TWICE, oldest_beyond
 from gradtrace.rules.judging.naming import leaves_of, loss_of, step_call
 from gradtrace.source import questions
 
 _Pair: TypeAlias = tuple[int, Stack, Stack]
 
-#: iterations in which a leak must be seen: one after the other's step; two losses before both steps
-_AFTER, _TOGETHER = 2, 3
-#: optimizers followed at once
-_OPTIMIZERS = 256
-#: gradients of no optimizer's leaves in a clipping that grow from call to call
-_CLIPPED = 3
 #: names that people give to networks which judge others and have a loss of their own
 _JUDGE = re.compile(
     r"disc|critic|crit\b|value|baseline|advers|judge|\bnet_?d\b|\bd_?net\b|^(self\.|agent\.|ac\.)?[dvq]f?_?\d?([._\[]|$)|q_?net",
@@ -100,7 +95,7 @@ class LeakedGrad(Rule):
     def _fed(self, step: OptimizerStep) -> list[Finding]:
         if step.given:
             self._first.setdefault(step.key, frozenset(one.stack for one in step.given))
-            oldest_beyond(_OPTIMIZERS, self._first)
+            oldest_beyond(FOLLOWED, self._first)
         if step.stale or len(step.given) < 2:
             return []
         for one in step.given[:-1]:
@@ -118,7 +113,7 @@ class LeakedGrad(Rule):
             return []
         if one.feeds and not own.foreign and one.stack in self._first.get(step.key, ()):
             return []  # an encoder that has a loss of its own as well
-        if not self._often(self._after, (step.key, one.stack, own.stack), _AFTER):
+        if not self._often(self._after, (step.key, one.stack, own.stack), TWICE):
             return []
         return self.finding(
             one.stack,
@@ -141,7 +136,7 @@ class LeakedGrad(Rule):
         judge = bool(one.leaves) and all(_JUDGE.search(name) for name in one.leaves)
         if own is None or any(number < own.call for _, number in one.taken) or not (judge or one.weighs):
             return []
-        if not self._often(self._together, (step.key, one.stack, own.stack), _TOGETHER):
+        if not self._often(self._together, (step.key, one.stack, own.stack), REGULARLY):
             return []
         fix = (
             f"use .detach() to keep {loss_of(one)} from reaching these parameters"
@@ -166,7 +161,7 @@ class LeakedGrad(Rule):
         if own is None or not one.foreign or own.foreign != one.foreign or not one.feeds or one.taken != own.taken:
             return []
         if not _DISCRIMINATOR.search(one.root) or not self._often(
-            self._together, (step.key, one.stack, own.stack), _TOGETHER
+            self._together, (step.key, one.stack, own.stack), REGULARLY
         ):
             return []
         return self.finding(
@@ -188,7 +183,7 @@ class LeakedGrad(Rule):
         elsewhere = bool(one.stack and step.stack) and one.stack[0].function != step.stack[0].function
         if not one.input_read or own.input_read or own.stack == one.stack or not (calls > 1 or elsewhere):
             return []
-        if not self._often(self._attacks, (step.key, one.stack, own.stack), _AFTER):
+        if not self._often(self._attacks, (step.key, one.stack, own.stack), TWICE):
             return []
         return self.finding(
             one.stack,
@@ -210,7 +205,7 @@ class LeakedGrad(Rule):
         found: list[Finding] = []
         reported = set()
         for stack, (clip, strays) in self._clipped.items():
-            if self._clips[stack] >= _CLIPPED:
+            if self._clips[stack] >= REGULARLY:
                 reported.add(strays.stack)
                 found += self._inflated(clip, strays)
         for event in self._collected:

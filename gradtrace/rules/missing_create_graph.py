@@ -36,6 +36,7 @@ from gradtrace.model.events import Backward, ConstantGradient, Event
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import TWICE
 from gradtrace.rules.judging.naming import expression
 
 _HELP = {
@@ -60,8 +61,7 @@ class MissingCreateGraph(Rule):
         if not isinstance(event, ConstantGradient):
             return []
         self._seen[event.stack[:1]] += 1
-        # one step alone may be anything
-        if self._seen[event.stack[:1]] != 2:
+        if self._seen[event.stack[:1]] != TWICE:
             return []
         loss, of = expression(event.backward, event.loss), f"gradient of {expression(event.stack, event.root)}"
         return self.finding(

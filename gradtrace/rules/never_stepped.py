@@ -37,21 +37,19 @@ from gradtrace.model.site import Stack
 from gradtrace.model.truths import NeverStepped
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import of_file, uncalled
+from gradtrace.rules.judging.evidence import REGULARLY
 from gradtrace.rules.judging.naming import names_of
 from gradtrace.source import stepping
-
-#: backward calls whose gradients are never used
-_ENOUGH = 3
 
 
 class NeverSteppedRule(Rule):
     id = "never-stepped"
     level = Level.ERROR
     events = (NeverStepped,)
-    needs = Needs(calls=3)
+    needs = Needs(calls=REGULARLY)
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, NeverStepped) or event.calls < _ENOUGH or not event.backward:
+        if not isinstance(event, NeverStepped) or event.calls < REGULARLY or not event.backward:
             return []
         name = stepping.given_name(*event.made[0].place) if event.made else ""
         call = f"{name or 'optimizer'}.step()"

@@ -33,17 +33,17 @@ from gradtrace.model.events import End, Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.truths import NoEffect, Schedule
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import REGULARLY
 
 #: share of all steps from which on a row of them is more than a note
 _MUCH = 0.5
-_ENOUGH = 3
 
 
 class NoEffectStep(Rule):
     id = "no-effect-step"
     level = Level.WARNING
     events = (NoEffect, Schedule, End)
-    needs = Needs(steps=_ENOUGH)
+    needs = Needs(steps=REGULARLY)
 
     def __init__(self) -> None:
         self._rows: list[NoEffect] = []

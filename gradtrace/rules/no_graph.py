@@ -26,6 +26,7 @@ from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import at_line, cut_place, turned_off
 from gradtrace.rules.judging.cuts import fix, operation
+from gradtrace.rules.judging.evidence import TWICE
 from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions
 
@@ -33,9 +34,6 @@ _ERROR = "does not require grad and does not have a grad_fn"
 #: backward() on a number
 _NUMBER = "has no attribute 'backward'"
 _INPUT = "One of the differentiated Tensors does not require grad"
-
-#: calls on a leaf before anything is said
-_OFTEN = 2
 
 #: causes that are reported here
 _CAUSES = ("detached", "copied", "no_grad", "not differentiable", "frozen", "unasked")
@@ -110,7 +108,7 @@ class NoGraph(Rule):
     def _on_a_leaf(self, event: Backward) -> list[Finding]:
         """The loss itself is a leaf: whatever else is trained, this call gives no parameter a gradient."""
         self._leaves[event.stack] += 1
-        if self._leaves[event.stack] != _OFTEN:
+        if self._leaves[event.stack] != TWICE:
             return []
         what = f"{expression(event.stack, event.root)} is a new leaf, so this call gives no parameter a gradient"
         return self._cut(event.rewrapped[0], what, event, "this call reaches only the new leaf")

@@ -28,6 +28,7 @@ from gradtrace.model.events import End, Event, NonFinite
 from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import TWICE
 from gradtrace.rules.judging.naming import expression, names_of
 
 _WHERE = "a torch.where or mask after it is too late, since backward runs through both branches: mask the input"
@@ -138,7 +139,7 @@ class NonFiniteGrad(Rule):
     def _unexplained(self) -> list[Finding]:
         """The fact alone, with the best cause that is known."""
         # the last step of a run that stops because of it is no fault
-        goes_on = self._loss is not None and self._loss.times > 1
+        goes_on = self._loss is not None and self._loss.times >= TWICE
         if self._overflow is not None:
             return self._born(self._overflow, Level.WARNING) if goes_on else []
         if self._step is not None:

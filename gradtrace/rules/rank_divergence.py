@@ -42,16 +42,9 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Digests, Exchange, Job, ReplicaUse
 from gradtrace.rules.base import Rule
-from gradtrace.rules.judging.between_ranks import (
-    COMPARED_STEPS,
-    RanksCompared,
-    compared,
-    exchanged,
-    facts,
-    is_whole,
-    used_locally,
-)
+from gradtrace.rules.judging.between_ranks import RanksCompared, compared, exchanged, facts, is_whole, used_locally
 from gradtrace.rules.judging.blame import outside_constructors
+from gradtrace.rules.judging.evidence import TWICE
 from gradtrace.rules.judging.naming import names_of
 
 
@@ -75,7 +68,7 @@ class RankDivergence(Rule):
         """Some ranks step, and others go backward as often and do not."""
         totals = [digests.total for digests in one.of_rank]
         calls = [account.calls for account in job.accounts]
-        if max(totals) - min(totals) < COMPARED_STEPS or max(calls) - min(calls) > 1 or one.at_start:
+        if max(totals) - min(totals) < TWICE or max(calls) - min(calls) > 1 or one.at_start:
             return []
         most, least = (totals.index(bound(totals)) for bound in (max, min))
         step = one.of_rank[most].step

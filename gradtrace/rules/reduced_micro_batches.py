@@ -37,8 +37,8 @@ from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Job, ReplicaUse
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.between_ranks import is_whole, side_by_side
+from gradtrace.rules.judging.evidence import REGULARLY, mostly
 
-_WINDOWS, _SHARE = 3, 0.8
 _UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"), (1, "bytes"))
 
 
@@ -47,14 +47,14 @@ class ReducedMicroBatches(Rule):
     level = Level.NOTE
     events = (Job,)
     reads = (ReplicaUse,)
-    needs = Needs(steps=_WINDOWS)
+    needs = Needs(steps=REGULARLY)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Job) or not is_whole(event):
             return []
         found: list[Finding] = []
         for uses in side_by_side(event, ReplicaUse):
-            if all(use.windows >= _WINDOWS and use.crowded >= _SHARE * use.windows for use in uses):
+            if all(use.windows >= REGULARLY and mostly(use.crowded, use.windows) for use in uses):
                 found += self._tell(uses[0])
         return found
 

@@ -27,10 +27,8 @@ from collections.abc import Iterable
 from gradtrace.model.events import Backward, Event, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import PENDING
 from gradtrace.rules.judging.naming import expression, names_of
-
-#: calls remembered until a step uses their gradients
-_PENDING = 64
 
 
 class RepeatedBackward(Rule):
@@ -52,7 +50,7 @@ class RepeatedBackward(Rule):
         if event.stack != event.repeated_stack:
             return found
         self._pending[event.number] = found
-        if len(self._pending) > _PENDING:
+        if len(self._pending) > PENDING:
             self._pending.popitem(last=False)
         return []
 

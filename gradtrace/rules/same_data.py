@@ -40,6 +40,7 @@ from gradtrace.model.ranks import InputDigests, Job, SamplerOrder
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.between_ranks import is_whole, side_by_side
 
+#: steps whose inputs must be equal: fewer may be one warm-up batch that all ranks share
 _CALLS = 4
 
 

@@ -37,12 +37,11 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.truths import Schedule
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import REGULARLY, TWICE, mostly
 from gradtrace.source import stepping
 
-#: windows between two steps, those of them with several steps of the schedule, and steps of a run in which none was made
-_WINDOWS, _MOST, _NEVER = 3, 0.8, 8
-#: steps of one line, the first of which came before any of the optimizer
-_AGAIN = 2
+#: optimizer steps of a run in which the schedule makes none
+_NEVER = 8
 #: share of the optimizer's steps with a rate of 0 that a schedule leaves when it has run out
 _RUN_OUT = 0.25
 
@@ -54,12 +53,12 @@ class SchedulerSteps(Rule):
     needs = Needs(steps=2)
 
     def see(self, event: Event) -> Iterable[Finding]:
-        if not isinstance(event, Schedule) or event.steps < _WINDOWS:
+        if not isinstance(event, Schedule) or event.steps < REGULARLY:
             return []
-        if event.windows >= _WINDOWS and event.crowded >= _MOST * event.windows:
+        if event.windows >= REGULARLY and mostly(event.crowded, event.windows):
             return self._crowded(event)
         # to take up a schedule where a checkpoint left it takes a line of its own
-        if event.early == 1 and event.stepped >= _AGAIN and not event.scaled:
+        if event.early == 1 and event.stepped >= TWICE and not event.scaled:
             return self._early(event)
         if not event.stepped and event.steps >= _NEVER and event.complete:
             return self._never(event)

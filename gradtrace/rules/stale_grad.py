@@ -31,17 +31,14 @@ from typing import TypeAlias, TypeGuard, TypeVar
 from gradtrace.model.events import Contribution, End, Event, Step, Use
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Site, Stack
-from gradtrace.rules.base import Rule, oldest_beyond
+from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import at_line, shared_depth, shared_frames, uncalled
+from gradtrace.rules.judging.evidence import FOLLOWED, TWICE, oldest_beyond
 from gradtrace.rules.judging.naming import expression, names_of, receiver
 from gradtrace.source import questions, syntax
 
 #: accumulation windows looked at before uneven ones are called a fault
 _WINDOWS = 4
-#: optimizers followed at once
-_OPTIMIZERS = 256
-#: windows after which it is known which of several steps ends them
-_ENOUGH = 2
 
 #: the step and the backward call that it uses again
 _Pair: TypeAlias = tuple[Stack, Stack]
@@ -77,10 +74,10 @@ class _OptimizerSteps:
 
     def whole_sum(self, early: Stack) -> Stack:
         """Where another step uses the whole sum, after which it is cleared, while it never is after the `early` step."""
-        if self.ends[early] or self.goes_on[early] < _ENOUGH:
+        if self.ends[early] or self.goes_on[early] < TWICE:
             return ()
         for place, times in self.ends.items():
-            if times >= _ENOUGH and not self.goes_on[place]:
+            if times >= TWICE and not self.goes_on[place]:
                 return place
         return ()
 
@@ -105,7 +102,7 @@ class StaleGrad(Rule):
         if event.optimizer and event.uses:
             places = self._places.setdefault(event.key, _OptimizerSteps())
             places.count(event, max(event.uses, key=lambda use: use.count))
-            for one in oldest_beyond(_OPTIMIZERS, self._places):
+            for one in oldest_beyond(FOLLOWED, self._places):
                 finished += self._finish(one)
         return finished + self._judge(event)
 

@@ -29,16 +29,9 @@ from dataclasses import dataclass
 from gradtrace.model.events import End, Event, OptimizerStep, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
-from gradtrace.rules.base import Rule, oldest_beyond
+from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import FOLLOWED, IN_A_ROW, REGULARLY, mostly, oldest_beyond, regularly
 from gradtrace.rules.judging.naming import receiver, step_call
-
-_ENOUGH = 3
-#: share of the steps of one line
-_MOST = 0.8
-#: lines followed at once
-_LINES = 256
-#: steps in a row that are enough wherever in the run they begin
-_ROW = 8
 
 
 @dataclass(slots=True)
@@ -60,7 +53,7 @@ class StepWithoutGrad(Rule):
     id = "step-without-grad"
     level = Level.WARNING
     events = (OptimizerStep, Step, End)
-    needs = Needs(steps=3)
+    needs = Needs(steps=REGULARLY)
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, Stack], _StepLine] = {}
@@ -72,7 +65,7 @@ class StepWithoutGrad(Rule):
             return self._closure(event)
         if isinstance(event, OptimizerStep):
             self._count(event)
-            return [finding for line in oldest_beyond(_LINES, self._lines) for finding in self._judge(line)]
+            return [finding for line in oldest_beyond(FOLLOWED, self._lines) for finding in self._judge(line)]
         if isinstance(event, End):
             return [finding for line in self._lines.values() for finding in self._judge(line)]
         return []
@@ -90,20 +83,19 @@ class StepWithoutGrad(Rule):
             line.last = step
         if step.given:
             self._fed[step.key] = True
-            oldest_beyond(_LINES, self._fed)
+            oldest_beyond(FOLLOWED, self._fed)
 
     def _judge(self, line: _StepLine) -> list[Finding]:
         step = line.last
         if step is None:
             return []
-        if line.frozen >= _ENOUGH and line.frozen == line.steps:
+        if line.frozen >= REGULARLY and line.frozen == line.steps:
             return self._frozen(line, step)
         if step.key not in self._fed:
             return []
-        mostly = line.again >= _ENOUGH and line.again >= _MOST * line.steps
-        if mostly or line.longest >= _ROW:
+        if regularly(line.again, line.steps) or line.longest >= IN_A_ROW:
             return self._again(line, step)
-        if line.empty >= _ENOUGH and line.empty == line.steps:
+        if line.empty >= REGULARLY and line.empty == line.steps:
             return self._empty(line, step)
         return []
 
@@ -149,4 +141,4 @@ class StepWithoutGrad(Rule):
 
 
 def _late(line: _StepLine) -> str:
-    return f", {line.longest} times in a row" if line.again < _MOST * line.steps else ""
+    return "" if mostly(line.again, line.steps) else f", {line.longest} times in a row"

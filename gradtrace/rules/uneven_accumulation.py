@@ -35,10 +35,11 @@ from dataclasses import dataclass, field
 from gradtrace.model.events import End, Event, OptimizerStep
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import REGULARLY
 from gradtrace.source import stepping
 
-#: windows of the usual size, and their share of all
-_WINDOWS, _SHARE = 3, 0.6
+#: share of the windows that makes a size the usual one: the last of a short epoch has another
+_SHARE = 0.6
 
 
 @dataclass(slots=True)
@@ -80,7 +81,7 @@ class UnevenAccumulation(Rule):
             return []
         usual, times = of.sizes.most_common(1)[0]
         size = len(of.short.given)
-        if times < _WINDOWS or times < _SHARE * of.sizes.total() or max(of.sizes) > usual or size == usual:
+        if times < REGULARLY or times < _SHARE * of.sizes.total() or max(of.sizes) > usual or size == usual:
             return []
         one = of.short.given[-1]
         divisor = stepping.divided_by(one.stack[0], one.root) if one.stack else ""

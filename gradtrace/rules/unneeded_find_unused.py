@@ -33,8 +33,7 @@ from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Job, ReplicaUse
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.between_ranks import is_whole, side_by_side
-
-_CALLS = 3
+from gradtrace.rules.judging.evidence import REGULARLY
 
 
 class UnneededFindUnused(Rule):
@@ -42,14 +41,14 @@ class UnneededFindUnused(Rule):
     level = Level.NOTE
     events = (Job,)
     reads = (ReplicaUse,)
-    needs = Needs(calls=_CALLS)
+    needs = Needs(calls=REGULARLY)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Job) or not is_whole(event):
             return []
         found: list[Finding] = []
         for uses in side_by_side(event, ReplicaUse):
-            if all(use.finds_unused and not use.unused and use.reduced >= _CALLS for use in uses):
+            if all(use.finds_unused and not use.unused and use.reduced >= REGULARLY for use in uses):
                 found += self._tell(uses[0])
         return found
 

@@ -32,11 +32,9 @@ from gradtrace.model.events import Backward, End, Event, Step
 from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.evidence import PENDING, TWICE
 from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions
-
-#: retaining calls of one line that are followed up
-_FOLLOWED = 64
 
 
 @dataclass(slots=True)
@@ -99,7 +97,7 @@ class UnneededRetain(Rule):
         line.calls += 1
         line.pending[event.number] = False
         self._pending[event.number] = line
-        if len(line.pending) > _FOLLOWED:
+        if len(line.pending) > PENDING:
             oldest, _ = line.pending.popitem(last=False)
             del self._pending[oldest]
 
@@ -112,7 +110,7 @@ class UnneededRetain(Rule):
         if not line.by_itself and not line.by_others:
             message = f"{option} keeps the graph of {request} in memory, but no later call uses it"
             return self.finding(line.stack, message, f"remove {option}", level=self._level(line.stack[0]))
-        if line.by_others or line.outlived < 2 or line.option != "retain_graph":
+        if line.by_others or line.outlived < TWICE or line.option != "retain_graph":
             return []
         return self.finding(
             line.stack,

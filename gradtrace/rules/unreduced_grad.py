@@ -34,7 +34,8 @@ from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.ranks import Digests, Job, ReplicaUse
 from gradtrace.rules.base import Rule
-from gradtrace.rules.judging.between_ranks import COMPARED_STEPS, is_whole, used_locally
+from gradtrace.rules.judging.between_ranks import is_whole, used_locally
+from gradtrace.rules.judging.evidence import TWICE
 
 _WHY = {
     "no_sync": (
@@ -53,7 +54,7 @@ class UnreducedGrad(Rule):
     level = Level.ERROR
     events = (Job,)
     reads = (Digests, ReplicaUse)
-    needs = Needs(steps=COMPARED_STEPS)
+    needs = Needs(steps=TWICE)
 
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, Job) or not is_whole(event):

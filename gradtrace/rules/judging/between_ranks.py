@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from gradtrace.model.ranks import Account, Digests, Exchange, Job, ReplicaUse
+from gradtrace.rules.judging.evidence import TWICE
 
 F = TypeVar("F")
-
-#: steps in which ranks must differ
-COMPARED_STEPS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +97,4 @@ def used_locally(job: Job) -> list[tuple[ReplicaUse, ...]]:
 
 
 def _is_local(use: ReplicaUse) -> bool:
-    return bool(use.local_steps and use.steps >= COMPARED_STEPS and use.whole)
+    return bool(use.local_steps and use.steps >= TWICE and use.whole)

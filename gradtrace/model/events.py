@@ -549,7 +549,8 @@ class Unreached:
     #: no parameter of the optimizer received a gradient
     all: bool = False
     #: a sign that this is meant to be: "picked" (others of the same list are used), "library" (a library made the
-    #: module), "evaluating" (it is in evaluation mode), "loaded" (a state was loaded into it)
+    #: module), "evaluating" (it is in evaluation mode), "loaded" (a state was loaded into it), "compared" (what is computed
+    #: from it is a constant that is only compared with what is trained)
     excuse: str = ""
     #: what was cut off is a term of a straight-through sum: `x + (y - x).detach()`
     straight_through: bool = False
@@ -690,6 +691,14 @@ class Given:
     #: results
     feeds: bool = False
     weighs: bool = False
+    #: the loss is a plain sum of what these leaves compute last, which has no minimum
+    outright: bool = False
+    #: where it drives what these leaves and the others' compute together: "down", "up", "toward 1.0", "away from 0.0"; and
+    #: whether it also drives what the others' compute without these
+    goals: tuple[str, ...] = ()
+    apart: bool = False
+    #: other optimizers, of whose leaves a value entered an operation with these leaves as a constant
+    kept_from: frozenset[int] = frozenset()
     #: for a gradient that was cleared: where, and whether some other step had used the call by then
     cleared: Stack = ()
     elsewhere: bool = False
@@ -775,6 +784,8 @@ class Collected:
     #: the step that used the other gradients of these calls
     optimizer: str
     step: Stack
+    #: what they make of data alone is compared with what is trained: a random target, a teacher
+    compared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

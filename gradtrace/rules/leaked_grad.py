@@ -38,7 +38,6 @@ losses that are summed on purpose are fine.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -48,21 +47,11 @@ from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import within
 from gradtrace.rules.judging.evidence import FOLLOWED, REGULARLY, TWICE, oldest_beyond
+from gradtrace.rules.judging.intent import is_opponent, passes_through
 from gradtrace.rules.judging.naming import leaves_of, loss_of, step_call
 from gradtrace.source import questions
 
 _Pair: TypeAlias = tuple[int, Stack, Stack]
-
-#: names that people give to networks which judge others and have a loss of their own
-_JUDGE = re.compile(
-    r"disc|critic|crit\b|value|baseline|advers|judge|\bnet_?d\b|\bd_?net\b|^(self\.|agent\.|ac\.)?[dvq]f?_?\d?([._\[]|$)|q_?net",
-    re.IGNORECASE,
-)
-_DISCRIMINATOR = re.compile(r"disc(rim\w*)?([._]|$)|critic|(^|[._])d_?loss|loss_?d(_|$)|err_?d", re.IGNORECASE)
-_GENERATOR = re.compile(r"gen(erator)?([._]|$)|(^|[._])g_?loss|loss_?g(_|$)|err_?g", re.IGNORECASE)
-_TARGET = re.compile(
-    r"target|teacher|(^|[._])ema|momentum|(^|[._])old|(^|[._])ref(erence)?([._]|$)|shadow", re.IGNORECASE
-)
 
 
 class LeakedGrad(Rule):
@@ -133,8 +122,7 @@ class LeakedGrad(Rule):
         if not one.foreign or one.feeds:
             return []
         own = next((other for other in reversed(step.given) if not other.foreign and other.stack != one.stack), None)
-        judge = bool(one.leaves) and all(_JUDGE.search(name) for name in one.leaves)
-        if own is None or any(number < own.call for _, number in one.taken) or not (judge or one.weighs):
+        if own is None or any(number < own.call for _, number in one.taken) or not passes_through(one, own):
             return []
         if not self._often(self._together, (step.key, one.stack, own.stack), REGULARLY):
             return []
@@ -157,12 +145,10 @@ class LeakedGrad(Rule):
 
     def _undetached(self, step: OptimizerStep, one: Given) -> list[Finding]:
         """A discriminator's loss goes on into the generator, and both losses come before both steps."""
-        own = next((other for other in reversed(step.given) if _GENERATOR.search(other.root)), None)
-        if own is None or not one.foreign or own.foreign != one.foreign or not one.feeds or one.taken != own.taken:
+        own = next((other for other in reversed(step.given) if is_opponent(one, other)), None)
+        if own is None or own.foreign != one.foreign or one.taken != own.taken:
             return []
-        if not _DISCRIMINATOR.search(one.root) or not self._often(
-            self._together, (step.key, one.stack, own.stack), REGULARLY
-        ):
+        if not self._often(self._together, (step.key, one.stack, own.stack), REGULARLY):
             return []
         return self.finding(
             one.stack,
@@ -209,8 +195,7 @@ class LeakedGrad(Rule):
                 reported.add(strays.stack)
                 found += self._inflated(clip, strays)
         for event in self._collected:
-            target = event.twin or any(_TARGET.search(name) for name in event.given.leaves)
-            if target and event.given.stack not in reported:
+            if (event.twin or event.compared) and event.given.stack not in reported:
                 found += self._gathered(event)
         return found
 
@@ -248,11 +233,17 @@ def _entry(one: Given) -> Iterable[tuple[Stack, str]]:
 
 
 def _called_by_name(one: Given) -> Stack:
-    """Where a target or teacher is called within a module that holds it: `self.target(x)` in its forward."""
-    parts = {part for name in one.leaves for part in name.split(".") if _TARGET.search(part)}
+    """Where the module that holds all of them is called within another one: `self.target(x)` in its forward."""
+    held = _shared_name(one.leaves)
     for depth, site in enumerate(one.entry):
-        if site.in_module_call and any(
-            text.rpartition(".")[2] in parts for text in questions.reads(site) if "." in text
-        ):
+        named = {text.rpartition(".")[2] for text in questions.reads(site) if "." in text}
+        if held in named and site.in_module_call:
             return one.entry[depth:]
     return ()
+
+
+def _shared_name(names: tuple[str, ...]) -> str:
+    """The attribute that holds all of these: `target` of `net.target.0.weight` and `net.target.0.bias`."""
+    paths = [name.split(".") for name in names]
+    shared = [parts[0] for parts in zip(*paths, strict=False) if len({*parts}) == 1]
+    return next((part for part in reversed(shared) if not part.isdigit()), "")

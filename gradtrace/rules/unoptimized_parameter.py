@@ -21,14 +21,13 @@ Good
             self.heads = nn.ModuleDict({name: nn.Linear(16, 1) for name in ("price", "area")})
 
 The finding is at the line that hides the parameters, or at the optimizer that does not hold them. Parameters that are
-updated by hand, whose gradient is read, that are in evaluation mode or part of a model that is trained in part on
-purpose are not reported.
+updated by hand, whose gradient is read, that are in evaluation mode, whose results others are only compared with, or
+that are part of a model that is trained in part on purpose are not reported.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 
 from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
@@ -39,13 +38,6 @@ from gradtrace.rules.judging.blame import assignment
 from gradtrace.rules.judging.naming import names_of, spoken_count
 from gradtrace.source import syntax
 
-#: names by which people call networks that are not trained by gradients
-_MEANT = re.compile(
-    r"target|teacher|(?<![a-z])ema(?![a-z])|momentum|frozen|shadow|pretrain|vgg|lpips|percep|(^|[._])(old|ref|avg)($|[._])",
-    re.IGNORECASE,
-)
-#: reasons that may be a choice
-_BY_CHOICE = ("left out", "part", "late", "hidden", "copied")
 _MESSAGES = {
     "forward": "{names} {is_} created again in each forward, {gets} one gradient and {is_} discarded: no optimizer holds "
     "{it}",
@@ -104,7 +96,7 @@ class UnoptimizedParameter(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, ParameterReplaced):
             return self._replaced(event)
-        if not isinstance(event, Unoptimized) or _is_meant(event):
+        if not isinstance(event, Unoptimized):
             return []
         number = _SEVERAL if event.count > 1 else _ONE
         words = number | {
@@ -142,11 +134,6 @@ class UnoptimizedParameter(Rule):
             f"in-place operation",
             ((event.born, "the parameter is created here"), (event.stack[1:], "called from here")),
         )
-
-
-def _is_meant(event: Unoptimized) -> bool:
-    """Whether its name says that no optimizer should hold it; where one was meant to, names say nothing."""
-    return event.why in _BY_CHOICE and any(_MEANT.search(name) for name in event.names)
 
 
 def _help(event: Unoptimized) -> str:

@@ -25,14 +25,13 @@ Good
 
 The finding is at the line that turns gradients off or cuts the path, where the backward of a custom Function returns
 None for the parameter, or where the unused module is created. Frozen parameters (requires_grad=False) are not
-reported. Where a module may be unused on purpose, this is a note, and so is a stage of training that a flag or a named
-threshold ends (`if self.frozen:`, `epoch >= freeze_after`).
+reported. Where a module may be unused on purpose, or others are only compared with what it computes, this is a note, and
+so is a stage of training that a flag or a named threshold ends (`if self.frozen:`, `epoch >= freeze_after`).
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 
 from gradtrace.model.events import Backward, Cut, Event, GradientLost, GradMissing, Unreached
@@ -41,13 +40,9 @@ from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import at_line, cut_place, turned_off
 from gradtrace.rules.judging.cuts import difference, fix, operation
+from gradtrace.rules.judging.intent import ended_by, is_reference, may_be_untrained
 from gradtrace.rules.judging.naming import grad_read, names_of, spoken_count, them, these
-from gradtrace.source import questions, switches, syntax
-
-#: names by which people call networks that are not trained by gradients
-_MEANT = re.compile(
-    r"target|teacher|(?<![a-z])ema(?![a-z])|momentum|frozen|shadow|(^|[._])(old|ref|avg)($|[._])", re.IGNORECASE
-)
+from gradtrace.source import questions, syntax
 
 
 class UnreachedParameter(Rule):
@@ -69,7 +64,7 @@ class UnreachedParameter(Rule):
             return self._missing(event, event.cut) if event.cut is not None else []
         if isinstance(event, GradientLost):
             return self._lost(event)
-        if not isinstance(event, Unreached) or any(_MEANT.search(name) for name in event.names):
+        if not isinstance(event, Unreached):
             return []
         if event.why == "no_grad":
             return self._under_no_grad(event)
@@ -90,7 +85,7 @@ class UnreachedParameter(Rule):
             f"use {it} with gradients on if {subject} should be trained; if not, call requires_grad_(False) on {it} and do "
             f"not pass {it} to the optimizer",
             (_used(event), (event.optimizer_stack, f"{event.optimizer} is created here")),
-            Level.NOTE if event.excuse else None,
+            Level.NOTE if may_be_untrained(event) else None,
         )
 
     def _cut(self, event: Unreached, cut: Cut) -> list[Finding]:
@@ -102,13 +97,13 @@ class UnreachedParameter(Rule):
         return self.finding(
             cut_place(cut),
             f"{_names(event)} {_never(event)}: {what}",
-            fix(cut),
+            _cut_fix(event, cut),
             (
                 (cut.stack, f"{op} is computed with gradients off" if off else ""),
                 _used(event),
                 (event.optimizer_stack, f"{event.optimizer} is created here"),
             ),
-            (Level.NOTE if event.excuse else Level.WARNING) if off else Level.ERROR,
+            _cut_level(event, off),
         )
 
     def _straight_through(self, event: Unreached, cut: Cut) -> list[Finding]:
@@ -143,7 +138,7 @@ class UnreachedParameter(Rule):
         """Trained at first; a branch that runs later cuts the path."""
         op = operation(event.cut)
         off = event.cut.why == "no_grad"
-        switch = switches.switch_before(event.cut.stack, event.backward)
+        switch = ended_by(event.cut.stack, event.backward)
         return self.finding(
             cut_place(event.cut),
             f"{_names(event)} got gradients at first, and none in the last {event.steps} steps of {event.optimizer}: "
@@ -193,12 +188,14 @@ class UnreachedParameter(Rule):
             if lost
             else f"add a loss term that depends on this result, or do not pass {these(event.names, _number(event))} to the optimizer",
             ((event.optimizer_stack, f"{event.optimizer} is created here"),),
-            None if lost and not event.excuse else Level.NOTE,
+            None if lost and not may_be_untrained(event) else Level.NOTE,
         )
 
     def _unused(self, event: Unreached) -> list[Finding]:
         attribute = _attribute(event)
-        by_choice = event.excuse or not attribute or any(questions.mentions(path, attribute) for path in event.files)
+        by_choice = (
+            may_be_untrained(event) or not attribute or any(questions.mentions(path, attribute) for path in event.files)
+        )
         return self.finding(
             event.born or event.optimizer_stack,
             f"{_names(event)} {_never(event)}: no operation ever uses {them(_number(event))}",
@@ -209,6 +206,21 @@ class UnreachedParameter(Rule):
             ),
             Level.NOTE if by_choice else None,
         )
+
+
+def _cut_fix(event: Unreached, cut: Cut) -> str:
+    if not is_reference(event):
+        return fix(cut)
+    them_ = them(_number(event))
+    are = "is" if _number(event) == 1 else "are"
+    named = these(event.names, _number(event))
+    return f"if {named} {are} only there to compare with, do not pass {them_} to the optimizer; otherwise, {fix(cut)}"
+
+
+def _cut_level(event: Unreached, off: bool) -> Level:
+    if is_reference(event) or (off and may_be_untrained(event)):
+        return Level.NOTE
+    return Level.WARNING if off else Level.ERROR
 
 
 def _attribute(event: Unreached) -> str:

@@ -292,9 +292,9 @@ class Book:
     def add(self, tensor: torch.Tensor, name: str | None) -> None:
         self._leaves[self._ids.of(tensor)] = Leaf(name, list(tensor.shape))
 
-    def leaves(self) -> Iterator[Leaf]:
-        """All that are alive."""
-        return iter(list(self._leaves.values()))
+    def leaves(self) -> Iterator[tuple[TensorId, Leaf]]:
+        """All that are alive, with their identities."""
+        return iter(list(self._leaves.items()))
 
     # backward calls
 

@@ -516,8 +516,9 @@ def _few(cuts: Iterable[Cut]) -> tuple[Cut, ...]:
 
 
 def _leaves_of(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Also those of a graph that a backward call has freed: the values still come from there."""
     try:
-        return query.leaves_of(tensors)
+        return [node.variable for node in query.below(walk.roots_of(tensors)) if type(node) is walk.ACCUMULATE]
     except RuntimeError:  # a view made under no_grad whose base was written to has no node
         return []
 

@@ -247,6 +247,11 @@ class Session:
         """The living optimizers."""
         return [optimizer for _, ref in self._optimizers.values() if (optimizer := ref()) is not None]
 
+    @property
+    def has_several_optimizers(self) -> bool:
+        """Whether more than one was made, or seen to step."""
+        return len(self._optimizers) > 1
+
     def optimizer_name(self, key: TensorId) -> str:
         """The optimizer's class."""
         return self._optimizers.get(key, ("", None))[0]

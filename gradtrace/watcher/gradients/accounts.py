@@ -27,6 +27,7 @@ from gradtrace.watcher.gradients.acts import Acts
 from gradtrace.watcher.graph import saved, walk
 from gradtrace.watcher.graph.group_links import Group, GroupLinks
 from gradtrace.watcher.parameters.births import Births
+from gradtrace.watcher.parameters.unoptimized import Unowned
 from gradtrace.watcher.parameters.unreached import LOOKS, fingerprint
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ class Accounts(Observer):
     # what the user's code did to a gradient is known before a step is accounted for
     comes_after = (Acts,)
 
-    def __init__(self, session: Session, births: Births, origins: Origins) -> None:
+    def __init__(self, session: Session, births: Births, origins: Origins, unowned: Unowned) -> None:
         super().__init__(session)
         self._births = births
+        self._unowned = unowned
         self._origins = origins
         self._accounts: defaultdict[TensorId, _OptimizerAccount] = defaultdict(lambda: _OptimizerAccount(""))
         self._studied: defaultdict[tuple[Any, ...], list[GroupLinks]] = defaultdict(list)
@@ -114,7 +116,7 @@ class Accounts(Observer):
         own.origin.evaluating = self._births.evaluating(call.leaves)
         own.origin.scaled = bool(self._scales) and any(map(self._is_scaled, walk.roots_of(outputs)))
         groups = {self.session.owned_by(leaf) for leaf in call.leaves}
-        if len(groups) > 1:
+        if len(groups) > 1 or (groups != {_NO_OWNER} and self.session.has_several_optimizers):
             own.links = self._study((call.stack, call.root, frozenset(groups)), call)
 
     def _is_scaled(self, root: Any) -> bool:
@@ -126,8 +128,15 @@ class Accounts(Observer):
     def _study(self, site: tuple[Any, ...], call: BackwardCall) -> GroupLinks:
         known = self._studied[site]
         if len(known) < _STUDIED:
-            known.append(GroupLinks.of(call.nodes, self.session.owned_by, self.session.trail.find))
+            owned_by, find = self.session.owned_by, self.session.trail.find
+            known.append(GroupLinks.of(call.nodes, owned_by, find, self._cut_off))
         return known[-1]
+
+    def _cut_off(self, node: Any) -> frozenset[Group]:
+        """The owners of the leaves behind the constants that a node took in."""
+        cuts = [cut for constant in self._origins.constants([node]) for cut in constant.cuts]
+        leaves = {leaf for cut in cuts for leaf in self._origins.leaves_behind(cut)}
+        return frozenset(self.session.owners_of(leaf) for leaf in leaves) - {_NO_OWNER}
 
     def after_backward(self, call: BackwardCall, error: BaseException | None) -> None:
         own = call.record
@@ -251,9 +260,13 @@ class Accounts(Observer):
             scaled=call.origin.scaled and not any(call.portions[owners].had(Act.CHECKED) for owners in mine),
             heard=call.hooked,
             replaced=call.had(Act.REPLACED),
-            entry=kin.entry(mine) if kin is not None else (),
+            entry=kin.entry(mine) if kin is not None and others else (),
             feeds=kin is not None and kin.feeds(mine, others),
             weighs=kin is not None and kin.weighs(mine, others),
+            outright=kin is not None and kin.outright(mine),
+            goals=tuple(sorted(kin.goals(mine, others))) if kin is not None else (),
+            apart=kin is not None and kin.apart(mine, others),
+            kept_from=frozenset(chain.from_iterable(kin.kept_from(mine))) if kin is not None else frozenset(),
             cleared=cleared,
             elsewhere=elsewhere,
         )
@@ -289,20 +302,31 @@ class Accounts(Observer):
             self.session.emit(Unstepped(account.name, first, calls, used, others, clears))
 
     def _report_collected(self) -> None:
-        kept: defaultdict[int, list[Leaf]] = defaultdict(list)
-        for leaf in self.session.book.leaves():
+        kept: defaultdict[int, dict[TensorId, Leaf]] = defaultdict(dict)
+        for key, leaf in self.session.book.leaves():
             unowned = leaf.shares and not leaf.owners and leaf.shares[-1].portion is not leaf.shares[-1].call.inputs
             if unowned and not leaf.read and leaf.count >= _COLLECTED:
-                kept[leaf.shares[-1].call.number].append(leaf)
+                kept[leaf.shares[-1].call.number][key] = leaf
         for leaves in kept.values():
-            call = leaves[0].shares[-1].call
-            users = [key for key in call.users() if key in self._accounts and self._accounts[key].steps]
-            if users and not call.had(Act.READ):
-                count = max(leaf.count for leaf in leaves)
-                twin = call.links is not None and call.links.twin(_NO_OWNER)
-                written = any(leaf.written for leaf in leaves)
-                account = self._accounts[users[0]]
-                self.session.emit(Collected(stray(call), count, twin, written, account.name, account.stack))
+            self._report_kept(leaves)
+
+    def _report_kept(self, leaves: Mapping[TensorId, Leaf]) -> None:
+        call = next(iter(leaves.values())).shares[-1].call
+        users = [key for key in call.users() if key in self._accounts and self._accounts[key].steps]
+        if not users or call.had(Act.READ):
+            return
+        account = self._accounts[users[0]]
+        self.session.emit(
+            Collected(
+                stray(call),
+                calls=max(leaf.count for leaf in leaves.values()),
+                twin=call.links is not None and call.links.twin(_NO_OWNER),
+                written=any(leaf.written for leaf in leaves.values()),
+                optimizer=account.name,
+                step=account.stack,
+                compared=any(map(self._unowned.is_reference, leaves)),
+            )
+        )
 
 
 def stray(call: CallRecord) -> Given:

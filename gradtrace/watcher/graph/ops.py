@@ -64,6 +64,12 @@ POINTWISE = _nodes(
 SUMS_OF_TERMS = _nodes("Add Sub Rsub Mul Div Neg Sum Mean Stack Cat Unsqueeze", 2)
 #: the same where what is summed need not be single numbers
 SUMS_OF_TENSORS = VIEWS | SUMS_OF_TERMS | _nodes("Where")
+#: rise with each of their inputs: sums, means, and what selects or moves values
+RISING_WITH_ALL = SAME_VALUES | JOINS | _nodes("Add Sum Mean Minimum Maximum", 2)
+#: rise with their input, and are no sum of it
+RISING = _nodes("Softplus Relu LogSigmoid Sigmoid Log Exp Tanh")
+#: fall where their input rises
+FALLING = _nodes("Neg") | {"RsubBackward1"}
 #: what a difference and a quotient of equal tensors are
 AT_REST = {"SubBackward0": 0.0, "DivBackward0": 1.0}
 #: products: the inputs, each with the name under which the node saves the other one
@@ -91,10 +97,13 @@ POOLINGS = {
     "AmaxBackward0": "the maximum",
     "MaxBackward0": "the maximum",
 }
+#: losses that save the label they compare with
+LABELLED = _nodes("BinaryCrossEntropy BinaryCrossEntropyWithLogits MseLoss SmoothL1Loss HuberLoss")
 _LOSS = re.compile("Loss|KlDiv|CrossEntropy")
 _REDUCTION = re.compile(f"^Mean|^Sum|{_LOSS.pattern}")
 _COMPARISON = re.compile(f"^Sub|^Rsub|Dist|{_LOSS.pattern}")
 _WITH_WEIGHT = re.compile("mm|Mm|Conv|Linear|Rnn")
+_LAYER = re.compile("linear|conv|mm|matmul|lstm|gru|rnn|attention")
 
 # nodes: probabilities
 
@@ -236,6 +245,11 @@ def is_comparison(name: str) -> bool:
 def computes_with_weight(name: str) -> bool:
     """Whether a weight computes with data in a node; a row looked up for a label is none."""
     return _WITH_WEIGHT.search(name) is not None
+
+
+def is_layer(function: str) -> bool:
+    """Whether a weight computes with data in a function: `linear()`, `conv2d()`, `lstm()`."""
+    return _LAYER.search(function) is not None
 
 
 def is_saturating(name: str) -> bool:

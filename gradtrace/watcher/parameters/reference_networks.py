@@ -25,14 +25,22 @@ class _Source(NamedTuple):
 _NOTHING = _Source()
 
 
+class ComparedLeaves(NamedTuple):
+    """Leaves of networks whose results are compared with those of trained ones, and of those that run on data alone."""
+
+    networks: frozenset[TensorId]
+    references: frozenset[TensorId]
+
+
 def comparison_networks(
     nodes: Sequence[Any], candidates: frozenset[TensorId], trained: frozenset[TensorId], ids: Identities
-) -> frozenset[TensorId]:
-    """Those of the candidates whose network runs on data alone, and whose result meets trained ones in a
-    comparison only: a random target, the features of a perceptual loss."""
+) -> ComparedLeaves:
+    """Those of the candidates whose network computes something of data alone, which meets trained results in a
+    comparison only: a random target, the features of a perceptual loss. The latter also runs on what is trained."""
     below: dict[Any, _Source] = {}
     measuring: set[TensorId] = set()
     feeding: set[TensorId] = set()
+    fed: set[TensorId] = set()
     for node in sorted(nodes, key=node_number):
         parts = [_source(child, below, candidates, trained, ids) for child in query.inputs(node)]
         name = type(node).__name__
@@ -41,9 +49,11 @@ def comparison_networks(
         if meets:
             side = measuring if ops.is_comparison(name) else feeding
             side.update(leaf for part in parts if part.computed and not part.trained for leaf in part.mine)
+            fed.update(leaf for part in parts if not part.computed and not part.trained for leaf in part.mine)
         computed = bool(mine) and (ops.computes_with_weight(name) or any(part.computed for part in parts))
         below[node] = _Source(mine, meets, computed)
-    return frozenset(measuring - feeding)
+    networks = frozenset(measuring - feeding)
+    return ComparedLeaves(networks, networks - fed)
 
 
 def _source(

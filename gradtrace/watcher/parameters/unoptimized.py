@@ -110,6 +110,8 @@ class Unowned(Observer):
         self._unfrozen: dict[TensorId, Stack] = {}
         #: parameters of networks whose results others are compared with
         self._measuring: set[TensorId] = set()
+        #: those of them that run on data alone
+        self._references: set[TensorId] = set()
         self._passing: dict[Stack, _Passing] = {}
         #: optimizers that a later one has taken the place of; and those that made a step, with their order
         self._replaced: set[TensorId] = set()
@@ -170,9 +172,9 @@ class Unowned(Observer):
         if self._studies_left and any(self.session.ids.of(leaf) not in self._candidates for leaf in free):
             self._studies_left -= 1
             ids = self.session.ids
-            self._measuring |= comparison_networks(
-                call.nodes, frozenset(map(ids.of, free)), frozenset(map(ids.of, owned)), ids
-            )
+            compared = comparison_networks(call.nodes, frozenset(map(ids.of, free)), frozenset(map(ids.of, owned)), ids)
+            self._measuring |= compared.networks
+            self._references |= compared.references
         for leaf in free:
             candidate = None if self._passes(leaf, call, keys) else self._candidate(leaf, call)
             if candidate is None:
@@ -309,6 +311,10 @@ class Unowned(Observer):
             candidate.root = found.roots.get(candidate.key, candidate.root)
             above = found.above(candidate.name)
             candidate.training = not above or found.modules[above[-1]].training
+
+    def is_reference(self, key: TensorId) -> bool:
+        """Whether what the network of this leaf makes of data alone is compared with trained results."""
+        return key in self._references
 
     # what it comes to
 

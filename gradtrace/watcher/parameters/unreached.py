@@ -125,6 +125,8 @@ class Reach(Observer):
         #: the cuts behind constants of graphs that were run through, by place, the first one first, with what was made of
         #: the constant
         self._entered: dict[Stack, tuple[Cut, Constant]] = {}
+        #: places of cuts whose values entered anything but a comparison
+        self._computed_on: set[Stack] = set()
         #: values that were written into parameters, with the identities of the suspects behind them
         self._written_from: dict[Stack, tuple[Cut, set[TensorId]]] = {}
         #: places where whole numbers were computed, by which others are chosen
@@ -248,14 +250,19 @@ class Reach(Observer):
         self._graphs_left -= 1
         for leaf in call.leaves:
             if self.session.ids.known(leaf) not in self._suspects:
-                self._enters(Constant(self._cuts.of_leaf(leaf), ()))
-        for constant in self._cuts.constants(call.nodes):
-            self._enters(constant)
+                self._enters(Constant(self._cuts.of_leaf(leaf), ()), False)
+        if not self._cuts.constants(call.nodes):
+            return
+        for node in call.nodes:
+            for constant in self._cuts.constants([node]):
+                self._enters(constant, ops.is_comparison(type(node).__name__))
 
-    def _enters(self, constant: Constant) -> None:
+    def _enters(self, constant: Constant, compared: bool) -> None:
         for cut in constant.cuts:
             if len(self._entered) < _ENTERED:
                 self._entered.setdefault(cut.stack, (cut, constant))
+            if not compared and len(self._computed_on) < _ENTERED:
+                self._computed_on.add(cut.stack)
 
     def has_entered(self, place: Stack) -> bool:
         """Whether a value that was cut off at this place came back into a graph that was run through."""
@@ -435,6 +442,14 @@ class Reach(Observer):
             )
         )
 
+    def _is_compared(self, key: TensorId) -> bool:
+        """Whether the constants that a network computed with this parameter entered losses, and there comparisons alone."""
+        cuts = [cut for cut, _ in self._entered.values() if key in self._cuts.leaves_behind(cut)]
+        by_network = all(
+            ops.is_layer(cut.op) if cut.why == "no_grad" else cut.behind not in ("", "leaf") for cut in cuts
+        )
+        return bool(cuts) and by_network and self._computed_on.isdisjoint(cut.stack for cut in cuts)
+
     @staticmethod
     def _kind_name(birth: Birth | None) -> str:
         return f"{birth.kind}.{birth.name}" if birth else "a parameter"
@@ -454,6 +469,8 @@ class Reach(Observer):
             return "library"
         if self._births.is_loaded(key):
             return "loaded"
+        if self._is_compared(key):
+            return "compared"
         return "evaluating" if path and not modules[path[-1]].training else ""
 
 

@@ -22,5 +22,5 @@ for i in range(12):
     y = net(x)
     l = F.mse_loss(y, phi(x)) if i < 6 else measure(y, x)
     o.zero_grad()
-    l.backward()
+    l.backward()  # also note: leaked-grad
     o.step()

@@ -13,7 +13,7 @@ class RND(nn.Module):
         self.target = mlp()
         self.predictor = mlp()
     def forward(self, x):
-        with torch.no_grad():
+        with torch.no_grad():  # also note: unreached-parameter
             t = self.target(x)
         return F.mse_loss(self.predictor(x), t)
 

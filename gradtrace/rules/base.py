@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from gradtrace.model.events import Event
 from gradtrace.model.finding import Finding, Level, Needs, Related
 from gradtrace.model.site import Stack
-from gradtrace.source import questions
+from gradtrace.rules.judging.intent import expects_error
 
 
 class Rule(ABC):
@@ -47,7 +47,7 @@ class Rule(ABC):
         Related places that are unknown, or were named already, are left out.
         """
         related = list(related)
-        if not stack or _expected([stack, *(other for other, _ in related)]):
+        if not stack or expects_error([stack, *(other for other, _ in related)]):
             return []
         seen = {stack[0].place}
         others = []
@@ -56,7 +56,3 @@ class Rule(ABC):
                 seen.add(other[0].place)
                 others.append(Related(other[0], text))
         return [Finding(self.id, level or self.level, message, help, stack[0], tuple(others))]
-
-
-def _expected(stacks: Iterable[Stack]) -> bool:
-    return any(questions.expects_error(site.path, site.line) for stack in stacks for site in stack)

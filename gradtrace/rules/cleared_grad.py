@@ -38,8 +38,9 @@ from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import shared_depth, uncalled
 from gradtrace.rules.judging.evidence import FOLLOWED, IN_A_ROW, REGULARLY, TWICE, oldest_beyond, regularly
+from gradtrace.rules.judging.intent import is_unused, is_watched, later_calls
 from gradtrace.rules.judging.naming import leaves_of, loss_of, step_call
-from gradtrace.source import questions, syntax
+from gradtrace.source import syntax
 
 _Line: TypeAlias = tuple[Stack, str, bool]
 
@@ -106,12 +107,11 @@ class ClearedGrad(Rule):
         """No step of this optimizer is written where its gradients are computed and cleared. One that is written, and
         never runs, is a matter of never-stepped."""
         one = event.given
-        # where a GradScaler has looked, it may have left out each step
-        if one.read or one.heard or one.checked or min(event.calls, event.clears) < REGULARLY:
+        if is_watched(one) or min(event.calls, event.clears) < REGULARLY:
             return []
         if one.foreign and event.taken:  # a loss that passes through these parameters on its way to others
             return []
-        if any(uncalled((site,), "step") or questions.conditional(site, ("step",)) for site in one.stack):
+        if any(uncalled((site,), "step") or later_calls(site, ("step",)) for site in one.stack):
             return []
         return self.finding(
             one.stack,
@@ -136,7 +136,7 @@ class ClearedGrad(Rule):
 
     def _note_losses(self, of: _Optimizer, step: OptimizerStep, fed: set[_Line]) -> int:
         """How many calls of the lines that fed the step were lost before it."""
-        lost = [one for one in step.lost if not one.taken and not one.read]
+        lost = [one for one in step.lost if is_unused(one)]
         wasted = [one for one in lost if not one.checked and not one.elsewhere]
         thinned = [one for one in wasted if _line(one) in fed]
         if step.empty:
@@ -223,7 +223,7 @@ class ClearedGrad(Rule):
         step = next(iter(short or full), None)
         if step is None:
             return []
-        lost = [one for one in step.lost if not one.taken and not one.read]
+        lost = [one for one in step.lost if is_unused(one)]
         one = lost[-1]
         what = f" of `{one.root}`" if one.root else ""
         message = f"the gradients of {len(lost)} backward calls{what} are cleared before any step has used them"

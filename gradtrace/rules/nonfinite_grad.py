@@ -29,6 +29,7 @@ from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.model.truths import NonFiniteLoss, NonFiniteStep
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.evidence import TWICE
+from gradtrace.rules.judging.intent import skips_step
 from gradtrace.rules.judging.naming import expression, names_of
 
 _WHERE = "a torch.where or mask after it is too late, since backward runs through both branches: mask the input"
@@ -92,8 +93,6 @@ _EDGES = {"AcoshBackward0": "x.clamp(min=1 + eps)", "LogitBackward0": "x.clamp(e
 _QUOTIENTS = ("Div", "Reciprocal", "Addcdiv")
 _NORMALISED = ("{op} of equal values divides by zero", "pass it an eps greater than zero")
 
-#: what half precision brings about, and a GradScaler skips
-_SKIPPED = ("overflow", "custom", "unknown", "inf")
 #: by operation without a graph: what it does, and how to guard it
 _BY_HAND = {
     "log": "takes the logarithm of zero",
@@ -127,7 +126,7 @@ class NonFiniteGrad(Rule):
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, NonFinite):
-            return [] if event.scaled and event.kind in _SKIPPED else self._born(event, _level(event))
+            return [] if skips_step(event) else self._born(event, _level(event))
         if isinstance(event, NonFiniteStep):
             self._step = event
         elif isinstance(event, NonFiniteLoss):

@@ -33,6 +33,7 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Site, Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.evidence import PENDING, TWICE
+from gradtrace.rules.judging.intent import later_calls
 from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions
 
@@ -122,7 +123,7 @@ class UnneededRetain(Rule):
 
     def _level(self, site: Site) -> Level:
         """A call that was not made in this run may need the graph in another."""
-        later = ((site.path, line) for line in questions.conditional(site, ("backward", "grad")))
+        later = ((site.path, line) for line in later_calls(site, ("backward", "grad")))
         return self.level if self._ran.issuperset(later) else Level.NOTE
 
 

@@ -28,6 +28,7 @@ from gradtrace.model.finding import Finding, Level
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.cuts import fix, operation
+from gradtrace.rules.judging.intent import has_answer
 from gradtrace.rules.judging.naming import expression
 from gradtrace.source import questions, syntax
 
@@ -43,8 +44,8 @@ class UnusedInputRule(Rule):
     def see(self, event: Event) -> Iterable[Finding]:
         if not isinstance(event, UnusedInput) or event.error is None:
             return []
-        if event.stack and questions.falls_back(event.stack[0]):
-            return []  # the script has an answer to the error
+        if has_answer(event.stack):
+            return []
         root = expression(event.stack, questions.root_of(event.stack[0]) if event.stack else "")
         name = _input(event)
         if event.cut is not None:

@@ -148,6 +148,11 @@ def test_a_rule_knows_no_other_rule(module: str) -> None:
     assert {name for name in ours(module) if package(name) == "rules"} <= {"gradtrace.rules.base"}
 
 
+@pytest.mark.parametrize("module", [name for name in RULES if name != "gradtrace.rules.nonfinite_grad"])
+def test_no_rule_looks_for_patterns_in_names(module: str) -> None:
+    assert "re" not in imported(module)  # that one spells the names of torch's operations
+
+
 def test_every_file_in_rules_is_one_rule() -> None:
     files = {name for name in RULES if package(name) == "rules"} - {"gradtrace.rules", "gradtrace.rules.base"}
     assert sorted(rule.__module__ for rule in all_rules()) == sorted(files)

@@ -131,7 +131,7 @@ class FlatGradients(Observer):
         self._paths_left -= 1
         roots = walk.roots_of(outputs)
         nodes = set(call.nodes)
-        dead = _dead_products(nodes) if self._some_are_zeros(call) else {}
+        dead = _dead_products(call.nodes) if self._some_are_zeros(call) else {}
         found, flat = _reachable(roots, nodes, dead=dead)
         open_leaves = self.session.ids.of_all(found)
         terms = _terms(roots, call.nodes)
@@ -240,9 +240,12 @@ class FlatGradients(Observer):
             # of rounding errors only what cancels is the cause
             if zero.calls >= enough and zero.paths >= 2 and zero.stack and (zero.exact or zero.cancels):
                 groups_found.setdefault((zero.stack[:1], zero.op), []).append(zero)
+        zeros_made = any(zero.zeroed for found in groups_found.values() for zero in found)
         for found in groups_found.values():
             first = found[0]
-            if first.product and len(found) < 2:
+            made = tuple(dict.fromkeys(zero.zeroed for zero in reversed(found) if zero.matrix and zero.zeroed))
+            # what these zeros are multiplied with gets no gradient either
+            if first.product and (len(found) < 2 or (zeros_made and not made)):
                 continue
             names = tuple(dict.fromkeys(zero.name for zero in found))[:_NAMES]
             self.session.emit(
@@ -258,7 +261,7 @@ class FlatGradients(Observer):
                     first.product,
                     first.late,
                     first.cancels,
-                    tuple(dict.fromkeys(zero.zeroed for zero in reversed(found) if zero.matrix and zero.zeroed)),
+                    made,
                 )
             )
 
@@ -340,7 +343,7 @@ def _keeps_weights(node: Any) -> bool:
     return name in ops.SAME_WEIGHTS
 
 
-def _dead_products(nodes: set[Any]) -> dict[Any, tuple[int, ...]]:
+def _dead_products(nodes: Sequence[Any]) -> dict[Any, tuple[int, ...]]:
     """Products, with the inputs that get no gradient through them since the other one is all zeros."""
     found = {}
     for node in nodes:

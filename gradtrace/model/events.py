@@ -487,6 +487,27 @@ class DeadTerm:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedWithItself:
+    """A term of a loss, or of a gradient, is the difference between a tensor and itself: both sides lie in one memory."""
+
+    #: the comparison, and where its result was added to the loss or the gradient
+    stack: Stack
+    entered: Stack
+    #: the backward call and its root; empty where the result was added to gradients by hand
+    backward: Stack
+    root: str
+    #: the parameters behind both sides; none where they are no parameters
+    names: tuple[str, ...]
+    count: int
+    #: both sides are a copy of the parameters
+    copied: bool
+    #: where the reference was taken of the parameter, without a copy
+    taken: Stack
+    #: iterations in which it was used, each time with the same memory on both sides
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttachedTarget:
     """Both sides of a loss require grad and reach the same parameters, and one is data plus a discounted value."""
 
@@ -831,6 +852,7 @@ Recorded: TypeAlias = (
     | UnusedInput
     | UnusedLoss
     | DeadTerm
+    | ComparedWithItself
     | AttachedTarget
     | NotOptimizable
     | ParameterReplaced

@@ -123,6 +123,13 @@ def call_at(site: Site) -> ast.Call | None:
     return found if isinstance(found, ast.Call) else None
 
 
+def expression_at(site: Site, longest: int) -> str:
+    """The source of the expression that the frame of `site` was in; empty where that is not known, or longer."""
+    found = _expression_at(site, ast.expr)
+    text = ast.unparse(found) if found is not None else ""
+    return text if len(text) <= longest else ""
+
+
 def subscript_at(site: Site) -> ast.Subscript | None:
     """The `x[...]` that the frame of `site` was in, if it was in one."""
     found = _expression_at(site, ast.Subscript)

@@ -95,13 +95,14 @@ class Constant(NamedTuple):
 
 
 class _Behind:
-    """The leaves behind the cuts of one place, by identity; the first of these cuts, and how many backward calls came
-    before it."""
+    """The leaves behind the cuts of one place, by identity; how many cuts there were; the first of them, and how many
+    backward calls came before it."""
 
-    __slots__ = ("calls_before", "first", "leaves", "walks")
+    __slots__ = ("calls_before", "cuts", "first", "leaves", "walks")
 
     def __init__(self, calls_before: int) -> None:
         self.calls_before = calls_before
+        self.cuts = 0
         self.first: Cut | None = None
         self.leaves: set[TensorId] = set()
         self.walks = 0
@@ -162,6 +163,11 @@ class Origins(Observer):
         """How many backward calls there had been when a path was cut at this place for the first time."""
         known = self._behind.get(cut.stack)
         return known.calls_before if known is not None else 0
+
+    def count(self, cut: Cut) -> int:
+        """How many paths were cut at this place so far."""
+        known = self._behind.get(cut.stack)
+        return known.cuts if known is not None else 0
 
     def first_since(self, calls: int, leaf: TensorId) -> Cut | None:
         """The first cut behind which this leaf lies, of those places that cut for the first time after so many backward
@@ -419,6 +425,7 @@ class Origins(Observer):
             if len(self._behind) >= _PLACES:
                 return None
             known = self._behind[stack] = _Behind(self.session.backward_calls)
+        known.cuts += 1
         sources = [_viewed(source) for source in sources]
         made = [source for source in sources if not source.is_leaf]
         known.leaves.update(self.session.ids.of(source) for source in sources if source.is_leaf)

@@ -5,7 +5,8 @@ Looked at in the first iterations, and in ever rarer ones later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -20,10 +21,11 @@ from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import Constant, Origins
-from gradtrace.watcher.core.observer import Observer
+from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import ops, query, walk
+from gradtrace.watcher.graph.saved import place_of
 
 Tensor = torch.Tensor
 
@@ -58,10 +60,19 @@ class _Term:
     reached: frozenset[TensorId]
     behind: frozenset[TensorId]
     users: frozenset[TensorId]
+    #: it was computed of the values of parameters alone, which were detached: a penalty
+    penalty: bool = False
     #: the optimizers that used its call, by identity, with their names; and which of these parameters they hold. Asked
     #: at the step: both may be gone when the term is judged
     stepped: dict[TensorId, str] = field(default_factory=dict)
     mine: set[TensorId] = field(default_factory=set)
+    #: those of them to which the optimizer applies a weight decay: the loss only reports it
+    decayed: set[TensorId] = field(default_factory=set)
+
+    @property
+    def place(self) -> tuple[Stack, str, Stack]:
+        """Terms of one place are counted together."""
+        return self.stack, self.kind, self.cut.stack if self.penalty else ()
 
 
 class Terms(Observer):
@@ -71,10 +82,44 @@ class Terms(Observer):
         self._looking = True
         self._terms: list[_Term] = []
         #: sightings of terms, by place and kind, and the user's names for what is behind them
-        self._sightings: dict[tuple[Stack, str], int] = {}
+        self._sightings: dict[tuple[Stack, str, Stack], int] = {}
         self._names: dict[TensorId, str] = {}
+        #: cuts seen so far at the places of penalties, by that place and where the penalty is added
+        self._cuts: dict[tuple[Stack, Stack], int] = {}
+        #: parameters of penalties, by where their values lie; and those of them that the code writes to itself
+        self._penalized: dict[int, TensorId] = {}
+        self._written: set[TensorId] = set()
+        #: their gradients, by where these lie, asked after so many backward calls
+        self._gradients: tuple[int, dict[int, TensorId]] = (-1, {})
         session.wake()
         origins.listen(self)
+
+    def functions(self) -> Mapping[Any, Handler]:
+        # a penalty that the code applies itself, by a proximal step, a decay of its own, or a gradient that it adds
+        setters = (Tensor.data.__set__, Tensor.grad.__set__)  # type: ignore[attr-defined, union-attr]
+        return dict.fromkeys((*ops.CHANGING_FUNCTIONS, *setters), self._note_write)
+
+    def _note_write(self, call: TorchCall) -> None:
+        if not self._penalized:
+            return
+        adds = call.func in ops.SUMMING_FUNCTIONS or call.func is Tensor.grad.__set__  # type: ignore[union-attr]
+        gradients = self._penalized_gradients() if adds else {}
+        for target in tensors_in(call.args[:1]):
+            place = place_of(target)
+            key = self._penalized.get(place) or gradients.get(place)
+            if key is not None:
+                self._written.add(key)
+
+    def _penalized_gradients(self) -> dict[int, TensorId]:
+        """The parameters of penalties, by where the values of their gradients lie."""
+        calls, found = self._gradients
+        if calls != self.session.backward_calls:
+            keys = set(self._penalized.values())
+            held = [leaf for one in self.session.optimizers() for leaf in parameters(one) if leaf.grad is not None]
+            mine = [leaf for leaf in held if self.session.ids.known(leaf) in keys]
+            found = {place_of(leaf.grad): self.session.ids.known(leaf) for leaf in mine if leaf.grad is not None}
+            self._gradients = self.session.backward_calls, found
+        return found
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if self._looking and call.accumulates and call.whole and len(call.nodes) <= _NODES:
@@ -103,9 +148,32 @@ class Terms(Observer):
             cut = constant.cuts[0]
             if constant.added and (cut.why in _UNMEANT or _is_number(cut)):
                 self._suspect(call, "constant", constant.entered, cut, set(), self._origins.leaves_behind(cut))
+            elif constant.added:
+                self._look_at_penalty(call, constant, sums)
         if len(terms) + len(rebuilt) > 1:
             for node in terms[:_TERMS]:
                 self._look_at_term(call, node)
+
+    def _look_at_penalty(self, call: BackwardCall, constant: Constant, sums: Sequence[Any]) -> None:
+        """A number that was computed of the values of parameters, and of nothing else that had a graph."""
+        if not all(cut.behind == "leaf" and self._origins.leaves_behind(cut) for cut in constant.cuts):
+            return
+        trained = self.session.ids.of_all(query.leaf_inputs(*sums))
+        for cut in constant.cuts:
+            behind = self._origins.leaves_behind(cut) - trained
+            # a parameter of one element is a weight of terms: a temperature, a multiplier
+            if cut.why == "detached" and math.prod(cut.shape or ()) > 1 and self._is_cut_again(cut, constant.entered):
+                self._suspect(call, "constant", constant.entered, cut, set(), behind, penalty=True)
+                for leaf in call.leaves:
+                    if self.session.ids.known(leaf) in behind:
+                        self._penalized[place_of(leaf)] = self.session.ids.known(leaf)
+
+    def _is_cut_again(self, cut: Cut, entered: Stack) -> bool:
+        """Whether a value was cut off there since the last look: what was cut off long ago is what the parameter is compared
+        with."""
+        before = self._cuts.get((cut.stack, entered), 0)
+        self._cuts[cut.stack, entered] = now = self._origins.count(cut)
+        return now > before > 0
 
     def _rebuilt(self, call: BackwardCall) -> list[tuple[Tensor, Cut]]:
         """Leaves that were made of values without a graph, and require grad again."""
@@ -137,17 +205,20 @@ class Terms(Observer):
         reached: set[TensorId],
         behind: frozenset[TensorId],
         users: frozenset[TensorId] = frozenset(),
+        penalty: bool = False,
     ) -> None:
         behind = frozenset(key for key in behind if self.session.is_owned(key))
         if behind and stack and len(self._terms) < _WAITING:
             owned = frozenset(key for key in reached if self.session.is_owned(key))
-            self._terms.append(_Term(call.number, call.stack, call.root, stack, kind, cut, owned, behind, users))
+            found = _Term(call.number, call.stack, call.root, stack, kind, cut, owned, behind, users, penalty)
+            self._terms.append(found)
 
     def _note_step(self, optimizer: Optimizer) -> None:
         """Which of the calls this step used, of which terms are in question."""
         if not self._terms:
             return
         wanted = {key for term in self._terms for key in term.behind}
+        decayed = self._decayed(optimizer) if any(term.penalty for term in self._terms) else set()
         used: set[int] = set()
         for leaf in parameters(optimizer):
             known = self.session.book.known(leaf)
@@ -162,7 +233,13 @@ class Terms(Observer):
                 for leaf_key in (*term.reached, *term.behind, *term.users):
                     if key in self.session.owners_of(leaf_key):
                         term.mine.add(leaf_key)
+                term.decayed |= decayed & term.behind
         self._finish_terms(lambda term: self.session.backward_calls - term.call >= _PATIENCE)
+
+    def _decayed(self, optimizer: Optimizer) -> set[TensorId]:
+        """The parameters to which an optimizer applies a weight decay."""
+        groups = (group for group in optimizer.param_groups if group.get("weight_decay"))
+        return {self.session.ids.known(parameter) for group in groups for parameter in group["params"]}
 
     def _finish_terms(self, is_over: Callable[[_Term], bool]) -> None:
         waiting, self._terms = self._terms, []
@@ -181,7 +258,9 @@ class Terms(Observer):
         chosen = term.reached & mine and not _enters_foreign(term, mine) and not _is_sample(term.cut)
         if not lost or (term.kind == "term" and chosen):
             return
-        place = term.stack, term.kind
+        if term.penalty and lost & (term.decayed | self._written):
+            return
+        place = term.place
         self._sightings[place] = self._sightings.get(place, 0) + 1
         if self._sightings[place] == _SIGHTINGS:
             names = (self._names.get(key, "") for key in term.behind if key in lost)

@@ -84,6 +84,11 @@ MATMULS = _nodes("Mm Bmm Addmm Baddbmm")
 #: what `nn.Linear` computes of rows, without and with a bias
 LINEAR_LAYERS = _nodes("Mm Addmm")
 
+#: have a gradient of zero where what they measure is zero: a square, a norm, a distance
+EVEN = _nodes("Pow Abs LinalgVectorNorm MseLoss SmoothL1Loss HuberLoss Dist") | _nodes("Norm", 4)
+#: make zeros of zeros, and hand on their gradient times something
+KEEPING_ZEROS = SAME_VALUES | SCALINGS | JOINS | _nodes("Sum Mean", 2)
+
 # nodes: reductions and losses
 
 #: make one number of all elements
@@ -226,6 +231,14 @@ _NO_WRITE = frozenset("requires_grad_ detach_ share_memory_ rename_ retain_grad_
 
 #: softmax and its logarithm
 SOFTMAX_FUNCTIONS = functions(("softmax", "log_softmax"), F, torch, torch.Tensor)
+#: subtract
+DIFFERENCE_FUNCTIONS = functions("sub subtract".split())
+#: write a sum to the first argument
+SUMMING_FUNCTIONS = functions("add_ sub_ copy_ __iadd__ __isub__".split(), torch.Tensor)
+#: write other values to the first argument: a decay, a proximal step, a limit
+CHANGING_FUNCTIONS = functions(
+    "mul_ div_ sub_ add_ copy_ clamp_ lerp_ addcmul_ masked_fill_ __imul__ __setitem__".split(), torch.Tensor
+) + functions("_foreach_mul_ _foreach_sub_ _foreach_add_".split(), torch)
 #: compare elements, and broadcast
 DISTANCE_FUNCTIONS = functions("mse_loss l1_loss smooth_l1_loss huber_loss".split(), F)
 #: recurrent networks of many steps, and what a user calls their modules

@@ -84,6 +84,16 @@ def memory(tensor: torch.Tensor) -> int:
         return 0
 
 
+def place_of(tensor: torch.Tensor) -> int:
+    """The address of a tensor's first element; 0 where there is none, or none is known."""
+    if type(tensor) not in _PLAIN or tensor.layout is not torch.strided:
+        return 0
+    try:
+        return tensor.data_ptr()
+    except RuntimeError:  # inside torch.func transforms
+        return 0
+
+
 def span(tensor: torch.Tensor) -> tuple[int, int]:
     """The addresses of a tensor's first element and of the end of its last."""
     start, size = tensor.data_ptr(), tensor.element_size()

@@ -508,6 +508,55 @@ class ComparedWithItself:
 
 
 @dataclass(frozen=True, slots=True)
+class SparseRefused:
+    """An optimizer, or the clipping of gradients, raised an error over the layout of gradients.
+
+    `kind` is "sparse" (the optimizer takes dense ones alone), "decay" (sparse ones have no weight decay), "clip" (the norm
+    of sparse ones cannot be taken) or "dense" (SparseAdam takes sparse ones alone).
+    """
+
+    kind: str
+    stack: Stack
+    optimizer: str
+    optimizer_stack: Stack
+    #: the parameters
+    names: tuple[str, ...]
+    count: int
+    #: where their module was made, or where they were looked up, and what says there that gradients are sparse
+    made: Stack
+    option: str
+    backward: Stack
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScalerMisused:
+    """A method of a GradScaler raised an error, since the methods were called in the wrong order.
+
+    `kind` is "unscaled" (unscale_() twice before update()), "after step" (unscale_() after step()), "stepped" (step()
+    twice before update()), "empty" (the optimizer has no gradients to check), "unchecked" (update() before step()),
+    "unscaled loss" (step() or update() before any scale()), "half" (the parameters are float16) or "closure".
+    """
+
+    kind: str
+    stack: Stack
+    error: str
+    optimizer: str = ""
+    optimizer_stack: Stack = ()
+    #: the first unscale_(), or the step that came before
+    earlier: Stack = ()
+    #: the last backward call; whether it came after `earlier`
+    backward: Stack = ()
+    between: bool = False
+    #: no parameter of the optimizer requires grad
+    frozen: bool = False
+    #: what the last backward call gave gradients to; with "half", parameters, and where they were converted
+    names: tuple[str, ...] = ()
+    count: int = 0
+    made: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AttachedTarget:
     """Both sides of a loss require grad and reach the same parameters, and one is data plus a discounted value."""
 
@@ -644,6 +693,20 @@ class FlatGradient:
     cancels: bool = False
     #: for a product of zeros: where these were made, one place for each parameter
     zeroed: tuple[Stack, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FlatDerivative:
+    """A derivative of a gradient was exactly zero each time, since all paths to its inputs pass through an operation with
+    a constant slope, or a piecewise constant one."""
+
+    #: the call of autograd.grad, and the user's expression of what was differentiated
+    stack: Stack
+    root: str
+    #: the operation (`relu`), and where it is
+    op: str
+    made: Stack
+    times: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -853,6 +916,8 @@ Recorded: TypeAlias = (
     | UnusedLoss
     | DeadTerm
     | ComparedWithItself
+    | SparseRefused
+    | ScalerMisused
     | AttachedTarget
     | NotOptimizable
     | ParameterReplaced
@@ -860,6 +925,7 @@ Recorded: TypeAlias = (
     | GradientLost
     | Unoptimized
     | FlatGradient
+    | FlatDerivative
     | ConstantGradient
     | Backward
     | Step

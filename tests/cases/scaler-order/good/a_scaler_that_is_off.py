@@ -1,0 +1,15 @@
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+
+net = nn.Linear(4, 2)
+opt = torch.optim.SGD(net.parameters(), 0.1)
+scaler = torch.amp.GradScaler("cpu", enabled=False)
+for _ in range(4):
+    opt.zero_grad()
+    scaler.scale(net(torch.randn(8, 4)).pow(2).mean()).backward()
+    scaler.unscale_(opt)
+    scaler.unscale_(opt)
+    scaler.step(opt)
+    scaler.update()

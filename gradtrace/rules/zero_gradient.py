@@ -21,6 +21,9 @@ Good
         loss_fn(model(x * mask), y).backward()
         optimizer.step()
 
+The second derivative of a network of ReLU, leaky ReLU, hardtanh or abs is zero everywhere: where a loss contains one, as
+that of a differential equation does, use tanh, SiLU or softplus.
+
 Where the forward pass needs the hard value, use a straight-through estimator: `soft + (hard - soft).detach()`. Two parameters
 that are multiplied with each other and are both initialized to zero stay zero: initialize one randomly. The finding is at the
 operation with zero derivative. A weight whose gradient is zero for another reason is a note; the key bias of attention and a
@@ -31,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradtrace.model.events import Event, FlatGradient
+from gradtrace.model.events import Event, FlatDerivative, FlatGradient
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.naming import names_of, them
@@ -50,10 +53,12 @@ _SAMPLES = {
 class ZeroGradient(Rule):
     id = "zero-gradient"
     level = Level.WARNING
-    events = (FlatGradient,)
+    events = (FlatGradient, FlatDerivative)
     needs = Needs(calls=3)
 
     def see(self, event: Event) -> Iterable[Finding]:
+        if isinstance(event, FlatDerivative):
+            return self._second(event)
         if not isinstance(event, FlatGradient):
             return []
         names = names_of(event.names, event.count)
@@ -87,6 +92,19 @@ class ZeroGradient(Rule):
             ((event.backward, "this call computes the gradient"), (event.stack[1:], "called from here")),
             # a margin that is kept, a constraint that is not violated
             Level.NOTE if event.saturated and event.term else None,
+        )
+
+    def _second(self, event: FlatDerivative) -> list[Finding]:
+        what = f"the derivative of `{event.root}`, which is a gradient itself," if event.root else "a second derivative"
+        return self.finding(
+            event.made or event.stack,
+            f"{what} was exactly zero in the first {event.times} calls: the slope of {event.op} is piecewise constant, and "
+            f"{event.op} is on every path",
+            f"use a smooth activation in place of {event.op}: tanh, SiLU (swish), softplus or sin",
+            (
+                (event.stack, "this call computes the second derivative"),
+                (event.stack[1:], "called from here"),
+            ),
         )
 
     def _single(self, event: FlatGradient, names: str) -> list[Finding]:

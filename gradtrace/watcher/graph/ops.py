@@ -172,6 +172,24 @@ OVERFLOWING = _nodes("Norm", 2) | _nodes(
 #: let no gradient through where they are saturated: how the names begin, since there are variants with bounds as tensors
 _SATURATING = ("Relu", "Clamp", "Hardtanh", "Threshold", "Hardsigmoid")
 
+#: in graphs of gradients: what the slope of a piecewise linear operation depends on, by node and input, has a gradient of
+#: zero; with what a user calls the operation
+PIECEWISE = {
+    "ThresholdBackwardBackward0": (1, "relu"),
+    "LeakyReluBackwardBackward0": (1, "leaky_relu"),
+    "RreluWithNoiseBackwardBackward0": (1, "rrelu"),
+    "HardtanhBackwardBackward0": (1, "hardtanh"),
+    "HardshrinkBackwardBackward0": (1, "hardshrink"),
+    "SoftshrinkBackwardBackward0": (1, "softshrink"),
+    "MaxPool2DWithIndicesBackwardBackward0": (1, "max_pool"),
+    "SgnBackward0": (0, "abs"),
+    "SignBackward0": (0, "sign"),
+}
+#: such operations themselves
+PIECEWISE_LINEAR = _nodes(
+    "Relu Threshold LeakyRelu RreluWithNoise Hardtanh Hardshrink Softshrink MaxPool2DWithIndices Abs Sign"
+)
+
 #: what a user calls an operation that has another name than its node
 _SPOKEN = {"ToCopyBackward0": "to()", "SliceBackward0": "slicing", "SelectBackward0": "indexing"}
 

@@ -324,6 +324,8 @@ class NonFinite:
     lost: bool = False
     #: a GradScaler looks for such gradients and skips the step
     scaled: bool = False
+    #: the script ended by this error over them, of anomaly mode or of clipping
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,6 +556,19 @@ class ScalerMisused:
     names: tuple[str, ...] = ()
     count: int = 0
     made: Stack = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """The script ended by an error that torch raised over a tensor's gradient: it requires grad, requires none, or is no
+    leaf. `kind` says which, as the rule names them."""
+
+    kind: str
+    stack: Stack
+    error: str
+    #: where the tensor was made, and what cut its path, where that is known
+    made: Stack = ()
+    cut: Cut | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -918,6 +933,7 @@ Recorded: TypeAlias = (
     | ComparedWithItself
     | SparseRefused
     | ScalerMisused
+    | CallRefused
     | AttachedTarget
     | NotOptimizable
     | ParameterReplaced

@@ -126,7 +126,9 @@ class NonFiniteGrad(Rule):
 
     def see(self, event: Event) -> Iterable[Finding]:
         if isinstance(event, NonFinite):
-            return [] if skips_step(event) else self._born(event, _level(event))
+            # the script ended over it, whatever a GradScaler would have done
+            level = Level.ERROR if event.error else _level(event)
+            return [] if skips_step(event) else self._born(event, level)
         if isinstance(event, NonFiniteStep):
             self._step = event
         elif isinstance(event, NonFiniteLoss):

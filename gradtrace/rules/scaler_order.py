@@ -40,7 +40,7 @@ from gradtrace.model.events import Event, ScalerMisused
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of, receiver
+from gradtrace.rules.judging.naming import names_of, receiver
 
 
 class ScalerOrder(Rule):

@@ -46,7 +46,7 @@ from collections.abc import Iterable
 from gradtrace.model.events import Event, SparseRefused
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.rules.base import Rule
-from gradtrace.rules.places import names_of, receiver
+from gradtrace.rules.judging.naming import names_of, receiver
 
 _WHAT = {
     "sparse": "`{optimizer}` does not take the sparse {gradient} of {names}",

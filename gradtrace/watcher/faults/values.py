@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from gradtrace.errors import first_line
 from gradtrace.model.events import NonFinite
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code import function_source
@@ -30,6 +31,8 @@ from gradtrace.watcher.graph.walk import ACCUMULATE
 _FIRST = 3
 #: nodes looked at in every call, births examined in one call, and nodes searched for where a value comes from
 _MOST, _BIRTHS, _SEARCH = 128, 32, 400
+#: in the errors of anomaly mode, and of clipping with error_if_nonfinite
+_ANOMALY, _CLIPPING = "returned nan values", "is non-finite, so it cannot be clipped"
 #: the input of the node that a saved tensor is
 _INPUT = {"self": 0, "other": 1, "exponent": 1, "input": 0, "tensor1": 1, "tensor2": 2, "mat2": -1, "batch2": -1}
 
@@ -78,6 +81,9 @@ class Values(Observer):
         self._calls: dict[tuple[str, int], int] = {}
         self._run: _BackwardRun | None = None
         self._pending: list[NonFinite] = []
+        #: the last one that was reported; those that anomaly mode has raised its last error over
+        self._last: NonFinite | None = None
+        self._anomalies: list[NonFinite] = []
         self._scaled = False
         self._ruined = False
 
@@ -148,7 +154,28 @@ class Values(Observer):
         if error is None and not self._ruined and (run.births or run.lost):
             with torch.no_grad():
                 self._judge(call, run)
+        elif error is not None and run.births and _ANOMALY in str(error):
+            self._raised(call, run, error)
         run.nodes = ()
+
+    def _raised(self, call: BackwardCall, run: _BackwardRun, error: BaseException) -> None:
+        """Anomaly mode has raised an error, perhaps over what a mask would have removed: it counts if the script ends."""
+        pending, self._pending = self._pending, []
+        with torch.no_grad():
+            self._report(call, run, run.births[0].cause, run.births[0], list(call.leaves))
+        self._anomalies, self._pending = self._pending, pending
+
+    def crashed(self, error: BaseException, stack: Stack) -> None:
+        text = str(error)
+        if _ANOMALY in text:
+            self._pending += self._anomalies
+        elif _CLIPPING not in text:
+            return
+        if self._pending:
+            self._pending[-1] = replace(self._pending[-1], error=first_line(error))
+        elif self._last is not None:
+            self.session.emit(replace(self._last, error=first_line(error)))
+        self._flush()
 
     def _judge(self, call: BackwardCall, run: _BackwardRun) -> None:
         leaves = {id(leaf): leaf for leaf in call.leaves}
@@ -203,7 +230,8 @@ class Values(Observer):
 
     def _flush(self) -> None:
         while self._pending:
-            self.session.emit(replace(self._pending.pop(0), scaled=self._scaled))
+            self._last = replace(self._pending.pop(0), scaled=self._scaled)
+            self.session.emit(self._last)
 
 
 def _risky(nodes: Sequence[Any]) -> Sequence[int]:

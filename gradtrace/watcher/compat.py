@@ -279,3 +279,9 @@ def job_store() -> Any:
 
     get = getattr(distributed_c10d, "_get_default_store", None)
     return None if get is None else get()
+
+
+def leaf_hooks(leaf: torch.Tensor) -> int:
+    """How many hooks of the user's a leaf has, those that run after its gradient was accumulated included."""
+    kinds = ("_backward_hooks", "_post_accumulate_grad_hooks")  # the second since torch 2.1
+    return sum(len(getattr(leaf, kind, None) or ()) for kind in kinds)

@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 import torch.nn.functional
@@ -22,7 +22,7 @@ from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import NN_FUNCTIONS, VARIABLE_FUNCTIONS, node_number
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.identity import TensorId
-from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
+from gradtrace.watcher.core.observer import Handler, Observer, Patience, TorchCall
 from gradtrace.watcher.core.reentry import first_use_since
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import ops, sample, saved
@@ -32,6 +32,8 @@ Tensor = torch.Tensor
 #: writes, readings of foreign memory and tensors with known values that are remembered
 _WRITES = 1_024
 _READINGS = 512
+#: tensors handed to NumPy between two backward calls whose values are noted
+_LENDINGS = 16
 _VALUES = 1_024
 #: aliases remembered before the dead among them are forgotten
 _ALIASES = 1_024
@@ -68,14 +70,21 @@ class _AliasWrite(NamedTuple):
         return start < self.span[1] and self.span[0] < end and sample.differ(self.before, self.values)
 
 
+#: dtype, offset, shape and stride of a tensor
+_Geometry: TypeAlias = tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
+
+
 class _Reading(NamedTuple):
     """Nodes `before` to `after - 1` used a tensor whose memory is not torch's own, with these values."""
 
     before: int
     after: int
     memory: int
-    geometry: tuple[torch.dtype, int, tuple[int, ...], tuple[int, ...]]
+    geometry: _Geometry
     values: Tensor
+    #: where the memory was handed out, and the version by then: torch notices its own writes
+    place: Stack = ()
+    version: int = 0
 
     def now(self, tensor: Tensor) -> Tensor:
         """The values that lie there now; `tensor` is one that still holds the memory."""
@@ -93,6 +102,9 @@ class HiddenWrites(Observer):
         self._readings: deque[_Reading] = deque(maxlen=_READINGS)
         #: memory handed out by `.numpy()`
         self._lent: deque[int] = deque(maxlen=_READINGS)
+        #: of what was handed out since the last backward call, after operations had used it: the values by then
+        self._lendings: list[_Reading] = []
+        self._patience = Patience()
         self._fruitless = 0
 
     def functions(self) -> Mapping[Any, Handler]:
@@ -166,9 +178,17 @@ class HiddenWrites(Observer):
             self._writes.append(_AliasWrite(memory, span, number, values, before, stack, alias))
 
     def _lend(self, call: TorchCall) -> None:
-        memory = saved.memory(call.args[0])
+        tensor = call.args[0]
+        memory = saved.memory(tensor)
         if memory and memory not in self._lent:
             self._lent.append(memory)
+        if not memory or len(self._lendings) >= _LENDINGS or not tensor.dim():
+            return
+        place = self.session.frames.stack(call.frame)
+        if not self._patience.has_ended(place):
+            number, values = self.session.sequence(), sample.take(tensor)
+            lending = _Reading(number, number, memory, _geometry(tensor), values, place, tensor._version)
+            self._lendings.append(lending)
 
     def _take_in(self, call: TorchCall) -> None:
         if call.after == call.before or self._fruitless > _FRUITLESS:
@@ -177,8 +197,9 @@ class HiddenWrites(Observer):
         for tensor in call.args:
             if type(tensor) is Tensor and not tensor.requires_grad and self._is_foreign(tensor):
                 self._fruitless = 0
-                geometry = tensor.dtype, int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())
-                reading = _Reading(call.before, call.after, saved.memory(tensor), geometry, sample.take(tensor))
+                reading = _Reading(
+                    call.before, call.after, saved.memory(tensor), _geometry(tensor), sample.take(tensor)
+                )
                 self._readings.append(reading)
 
     def _is_foreign(self, tensor: Tensor) -> bool:
@@ -192,6 +213,8 @@ class HiddenWrites(Observer):
             self._look_for_writes(call, frame)
         if self._readings:
             self._look_at_foreign(call, frame)
+        if self._lendings and call.accumulates:
+            self._look_at_lendings(call, frame)
 
     def _look_for_writes(self, call: BackwardCall, frame: FrameType) -> None:
         newest = self._writes[-1].number
@@ -222,6 +245,24 @@ class HiddenWrites(Observer):
         if seen and not call.retain:
             done = {of_node[node_number(node)].before for node in seen}
             self._readings = deque((one for one in self._readings if one.before not in done), maxlen=_READINGS)
+
+    def _look_at_lendings(self, call: BackwardCall, frame: FrameType) -> None:
+        """Whether NumPy has written to what was handed out, and a node made before had saved it."""
+        lendings, self._lendings = self._lendings, []
+        by_memory = {one.memory: one for one in lendings}
+        hit = None
+        newest = max(one.before for one in lendings)
+        for node, name, tensor in _saved([node for node in call.nodes if node_number(node) < newest]):
+            lending = by_memory.get(saved.memory(tensor))
+            if lending is None or node_number(node) >= lending.before or tensor._version != lending.version:
+                continue
+            if sample.differ(lending.values, lending.now(tensor)):
+                hit = (lending, (node, name, tensor))
+                break
+        for one in lendings:
+            self._patience.looked(one.place, hit is not None and hit[0] is one)
+        if hit is not None:
+            self._report("numpy", (), 0, hit[1], call, frame)
 
     def _report(
         self,
@@ -257,6 +298,10 @@ class HiddenWrites(Observer):
         """The user's modules."""
         paths = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         return tuple(sorted({path for path in paths if path and self.session.frames.is_user(path)}))
+
+
+def _geometry(tensor: Tensor) -> _Geometry:
+    return tensor.dtype, int(tensor.storage_offset()), tuple(tensor.shape), tuple(tensor.stride())
 
 
 def _saved(nodes: Sequence[Any]) -> Iterator[tuple[Any, str, Tensor]]:

@@ -425,7 +425,8 @@ def show(
     SCRIPT is a file, a directory, - for stdin, or graphs that were saved with `-o graph.json`.
     """
     from gradtrace.commands.run import Options
-    from gradtrace.commands.show import Folding, GraphOptions, show
+    from gradtrace.commands.show import GraphOptions, show
+    from gradtrace.graphs.fold import Folding
 
     options = Options(
         words or [],
@@ -470,7 +471,8 @@ def dot(
     SCRIPT is a file, a directory, - for stdin, or graphs that were saved with `gradtrace show -o graph.json`.
     """
     from gradtrace.commands.run import Options
-    from gradtrace.commands.show import Folding, GraphOptions, dot
+    from gradtrace.commands.show import GraphOptions, dot
+    from gradtrace.graphs.fold import Folding
 
     if direction not in ("forward", "backward"):
         raise UsageError(f"--direction {direction}: there are only forward and backward")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from gradtrace.commands.run import Options, WatchedRun, by_ending
 from gradtrace.errors import DocumentError, ExitCode, UsageError, no_such
-from gradtrace.graphs import document, fold, paths
+from gradtrace.graphs import document, paths
+from gradtrace.graphs.fold import Folding
 from gradtrace.host import heap, streams
 from gradtrace.model.finding import Ended
 from gradtrace.model.graph import Graph
@@ -39,24 +40,6 @@ class GraphOptions:
             raise no_such("leaf of the graph", self.path, known)
         leading = [graph for graph in graphs if self.path in paths.leaf_names([replace(graph, absent=())])]
         return [paths.toward(graph, self.path) for graph in leading or graphs]
-
-
-@dataclass(frozen=True, slots=True)
-class Folding:
-    """How far graphs are opened: to a depth, or as far as fits, and these modules in any case."""
-
-    depth: int | None = None
-    open: Collection[str] = ()
-
-    def of(self, graphs: Sequence[Graph], size: Callable[[Graph], int], most: int) -> list[Graph]:
-        """The graphs, folded. Raises `UsageError` for a module that none of them has."""
-        known = {path for graph in graphs for path in fold.modules(graph)}
-        for name in self.open:
-            if name not in known:
-                raise no_such("module of the graph", name, known)
-        if self.depth is None:
-            return [fold.fitted(graph, size, most, self.open) for graph in graphs]
-        return [fold.folded(graph, self.depth, self.open) for graph in graphs]
 
 
 def show(options: Options, wanted: GraphOptions, folding: Folding, saved: bool = False) -> int:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 
+from gradtrace.errors import no_such
 from gradtrace.graphs import memory
 from gradtrace.graphs.boxes import Closed, box, shut
 from gradtrace.graphs.parts import Part, Parts
@@ -21,6 +22,24 @@ from gradtrace.model.graph import Edge, Graph, Kind, Node
 _ALIKE = 50
 #: opens everything
 ALL = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """How far graphs are opened: to a depth, or as far as fits, and these modules in any case."""
+
+    depth: int | None = None
+    open: Collection[str] = ()
+
+    def of(self, graphs: Sequence[Graph], size: Callable[[Graph], int], most: int) -> list[Graph]:
+        """The graphs, folded. Raises `UsageError` for a module that none of them has."""
+        known = {path for graph in graphs for path in modules(graph)}
+        for name in self.open:
+            if name not in known:
+                raise no_such("module of the graph", name, known)
+        if self.depth is None:
+            return [fitted(graph, size, most, self.open) for graph in graphs]
+        return [folded(graph, self.depth, self.open) for graph in graphs]
 
 
 def fitted(graph: Graph, size: Callable[[Graph], int], most: int, open: Collection[str] = ()) -> Graph:

@@ -20,9 +20,9 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradtrace.commands.show import Folding
 from gradtrace.errors import UsageError
 from gradtrace.graphs import document
+from gradtrace.graphs.fold import Folding
 from gradtrace.host.streams import put_file
 from gradtrace.model.finding import Finding
 from gradtrace.model.graph import Graph

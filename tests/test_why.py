@@ -118,6 +118,9 @@ def test_equal_iterations_fold(gradtrace: Runner) -> None:
         ("head.bias", {"model.head.bias"}),
         ("model.layers[0].bias", {"model.layers.0.bias"}),
         ("model.head.*", {"model.head.weight", "model.head.bias"}),
+        ("head", {"model.head.weight", "model.head.bias"}),
+        ("head.*", {"model.head.weight", "model.head.bias"}),
+        ("model.layers[*].bias", {"model.layers.0.bias"}),
     ],
 )
 def test_a_parameter_can_be_named_in_several_ways(gradtrace: Runner, name: str, names: set[str]) -> None:

@@ -50,7 +50,7 @@ def leaf_called(graph: Graph, name: str) -> str | None:
 
 def dotted(name: str) -> str:
     """`model.layers.0.weight` for `model.layers[0].weight`."""
-    return re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", name)
+    return re.sub(r"\[['\"]?(\w+|\*)['\"]?\]", r".\1", name)
 
 
 def in_one_line(graph: Graph, name: str, cut: tuple[str, int] | None = None) -> str:

@@ -94,7 +94,8 @@ def with_paths(lives: Iterable[Life], graphs: Sequence[Graph]) -> list[Life]:
 
 
 def chosen(lives: Sequence[Life], name: str) -> list[Life]:
-    """The lives that a name, the end of a name, an expression (`model.layers[0].weight`) or a glob is about.
+    """The lives that a name, the end of a name, an expression (`model.layers[0].weight`), a module's name or a glob is
+    about.
 
     Raises `UsageError` where there are none, with the nearest names.
     """
@@ -105,7 +106,10 @@ def chosen(lives: Sequence[Life], name: str) -> list[Life]:
     ending = [life for life in lives if paths.dotted(life.name).endswith("." + wanted)]
     if ending:
         return ending
-    matching = [life for life in lives if fnmatch.fnmatchcase(paths.dotted(life.name), wanted)]
+    inside = [life for life in lives if f".{wanted}." in f".{paths.dotted(life.name)}"]
+    if inside:
+        return inside
+    matching = [life for life in lives if fnmatch.fnmatchcase(f".{paths.dotted(life.name)}", f"*.{wanted}")]
     if matching:
         return matching
     raise no_such("parameter of this run", name, [life.name for life in lives])

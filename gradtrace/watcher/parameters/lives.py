@@ -233,7 +233,7 @@ class Lives(Observer):
         self._plain += plain
         birth = self._births.of(leaf)
         name = birth.name if birth is not None else f"a leaf of shape {list(leaf.shape)}"
-        if plain and met is not None:
+        if met is not None and named and (plain or birth is None):
             name = met.name
         made = birth.stack if birth is not None else ()
         known = self._records[key] = _Record(
@@ -272,6 +272,11 @@ class Lives(Observer):
             for record in records
             if record.placement or record.optimizer is not None or record.name not in sharded
         )
+
+    def names_of(self, tensors: Iterable[torch.Tensor]) -> tuple[str, ...]:
+        """What the lives of these parameters are called; those that have none are left out."""
+        records = (self._records.get(self.session.ids.known(tensor)) for tensor in tensors)
+        return tuple(record.name for record in records if record is not None)
 
     def meet(self, frame: FrameType | None) -> None:
         """Learns the names that the code running in `frame` has for parameters."""

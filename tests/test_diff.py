@@ -205,3 +205,24 @@ class TestCommand:
         status, out, _ = self.run(capfd, monkeypatch, "a.json", "b.json")
         assert status == 1
         assert "└─ encoder.layers.*  × 6\n   └─ ~ ReluBackward0: [2, 3] → [5]" in out
+
+    def test_counts_equal_changes_of_a_line(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        from gradtrace.graphs import document
+
+        def chain(more: int) -> Graph:
+            b = Building()
+            at = b.op("Mul", b.end("w"))
+            for _ in range(more):
+                at = b.op("Tanh", at)
+            b.op("Sum", at)
+            return b.graph()
+
+        monkeypatch.chdir(tmp_path)
+        Path("a.json").write_text(document.written([chain(0)]))
+        Path("b.json").write_text(document.written([chain(7)]))
+        _, out, _ = self.run(capfd, monkeypatch, "a.json", "b.json")
+        assert out.count("+ TanhBackward0") == 1
+        assert "+ TanhBackward0  [2, 3]  × 7  line 1" in out
+        assert "7 new" in out

@@ -59,13 +59,17 @@ def _lone(graph: Graph, sign: str, what: str) -> Text:
 
 def _changes(changes: Sequence[Change], trail: str, one: Compared) -> Iterator[Text]:
     main = wording.main_file(one.after) if one.after is not None else None
-    for number, change in enumerate(changes):
-        joint = "└─ " if number == len(changes) - 1 else "├─ "
+    alike = Counter((change.sign, change.text, change.site, change.source) for change in changes)
+    first = {(change.sign, change.text, change.site, change.source): change for change in reversed(changes)}
+    for number, (key, times) in enumerate(alike.items()):
+        change = first[key]
+        joint = "└─ " if number == len(alike) - 1 else "├─ "
         at = wording.place(change.site, main) if change.site else ""
         rest = "  ".join(filter(None, (at, wording.elide(change.source, 60))))
         yield Text.assemble(
             (trail + joint, "dim"),
             (f"{change.sign} {wording.printable(change.text)}", _STYLES[change.sign]),
+            f"  × {times}" if times > 1 else "",
             (f"  {wording.printable(rest)}" if rest else "", "dim"),
         )
 

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from gradtrace.model.moments import Halt, Moment
+from gradtrace.watcher.code import names
 from gradtrace.watcher.compat import local_part
 from gradtrace.watcher.core.backward import BackwardCall
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
@@ -19,6 +20,8 @@ from gradtrace.watcher.core.session import Session, out_of_reach
 
 #: leaves that are named
 _NAMES = 3
+#: rules learn of it after the call, when it is known whether a GradScaler takes care of it
+_NEXT = "; `until finding` runs on until it is known which operation did"
 
 
 class Stops(Observer):
@@ -64,7 +67,9 @@ class Stops(Observer):
             named = [leaf.name for _, leaf in self.session.leaves(leaves[:_NAMES], None)]
             names = ", ".join(f"`{name}`" for name in named)
             more = f" and {len(leaves) - len(named)} more" if len(leaves) > len(named) else ""
-            self._reached(Halt(Moment.NAN, f"`{call.root}.backward()` made the gradient of {names}{more} not finite"))
+            self._reached(
+                Halt(Moment.NAN, f"`{call.root}.backward()` made the gradient of {names}{more} not finite{_NEXT}")
+            )
 
     def _before_step(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         if self.session.in_watched_thread() and Moment.STEP in self._wanted():
@@ -84,7 +89,19 @@ class Stops(Observer):
         made = any(map(_has_nan, tensors_in([call.out])))
         if made and not any(map(_has_nan, call.inputs)):
             name = getattr(call.func, "__name__", "a call").strip("_")
-            self._reached(Halt(Moment.NAN, f"`{name}` made NaN out of values that had none"))
+            ranges = f": {', '.join(self._ranges(call))}" if call.inputs else ""
+            self._reached(Halt(Moment.NAN, f"`{name}` made NaN out of values that had none{ranges}"))
+
+    def _ranges(self, call: TorchCall) -> list[str]:
+        """`logp` from -inf to -0.5: the values that went in, by name where they have one."""
+        named = names.find(call.frame, self.session.frames)
+        found = []
+        for number, tensor in enumerate(call.inputs, start=1):
+            values = local_part(tensor).detach()
+            if values.numel() and not values.is_sparse and values.is_floating_point():
+                name = f"`{named[id(tensor)]}`" if id(tensor) in named else f"input {number}"
+                found.append(f"{name} from {values.min().item():.3g} to {values.max().item():.3g}")
+        return found
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

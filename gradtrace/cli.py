@@ -338,7 +338,7 @@ def debug_command(
     color: Color = None,
     debug: Debug = False,
 ) -> None:
-    """Run the script and stop at its first error, in the line that is at fault, at the prompt of pdb.
+    """Run the script and stop as soon as its first error is known, at the prompt of pdb.
 
     The prompt knows pdb's commands, and these: graph, path, why, grads, saved, cuts, findings, diff, and until with
     backward, step, finding or nan; `help` explains them. --at may be repeated. When the script has ended, or after q, the

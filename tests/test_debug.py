@@ -99,7 +99,7 @@ def test_what_is_typed_changes_the_variables_and_the_run_goes_on(gradtrace: Runn
     terminal = start("debug", gradtrace.write(STALE))
     terminal.wait_for("(Pdb) ")
     terminal.ask("scale = 3.0")
-    assert "does not require grad" in terminal.ask("graph scale")
+    assert "`scale` is not a tensor but of type float" in terminal.ask("graph scale")
     terminal.type("c")
     status, shown = terminal.end()
     assert status == 1
@@ -119,6 +119,7 @@ def test_the_commands_tell_of_gradients(gradtrace: Runner, start: Start) -> None
     assert "TanhBackward0" in terminal.ask("graph torch.tanh(model.encoder(x))")
     assert "saved for backward" in terminal.ask("saved")
     assert "no difference between the previous iteration and this one" in terminal.ask("diff")
+    assert "diff takes no name" in terminal.ask("diff x")
     assert "NameError" in terminal.ask("graph nothing")
     assert "did you mean head.weight" in terminal.ask("path head.wieght")
     assert "the paths from the loss to a parameter" in terminal.ask("help")
@@ -146,6 +147,7 @@ def test_it_stops_before_backward_calls_and_steps_into_the_users_code(gradtrace:
     assert "saves self [6, 2]" in terminal.ask("graph loss")
     assert "-> optimizer.step()" in terminal.ask("n")
     assert "grad None" in terminal.ask("grads encoder")
+    assert "no optimizer has made a step yet" in terminal.ask("why head.bias")
     assert "-> for step in range(6)" in terminal.ask("n")
     terminal.ask("n")
     terminal.ask("n")
@@ -174,12 +176,174 @@ def test_a_line_and_a_rule_are_reasons_to_stop(gradtrace: Runner, start: Start) 
         ("backwards", "did you mean backward?"),
         ("train.py:x", "give a file and a line"),
         ("other.py:3", "there is no file other.py"),
+        ("train.py:900", "train.py has 16 lines"),
     ],
 )
 def test_what_cannot_be_stopped_at_is_said(gradtrace: Runner, at: str, complaint: str) -> None:
     done = gradtrace.alone("debug", "--at", at, gradtrace.write(STALE))
     assert (done.status, done.out) == (2, "")
     assert complaint in done.err
+
+
+def test_it_says_how_to_get_to_the_line_to_blame(gradtrace: Runner, start: Start) -> None:
+    terminal = start("debug", "--at", "unreached-parameter", gradtrace.write(CUT))
+    shown = terminal.wait_for("(Pdb) ")
+    assert (
+        "train.py:11 has already run: to look around there, type `tbreak train.py:11` and `c` if it runs again" in shown
+    )
+    assert "-> optimizer.step()" in shown
+    terminal.ask("tbreak train.py:11")
+    assert "-> z = torch.tanh(self.encoder(x)).detach()" in terminal.ask("c")
+    assert "AddmmBackward0" in terminal.ask("graph self.encoder(x)")
+    terminal.type("q")
+    terminal.end()
+    terminal = start("debug", gradtrace.write(STALE))
+    assert "has already run" not in terminal.wait_for("(Pdb) ")
+    terminal.type("q")
+    terminal.end()
+
+
+NEVER = """\
+import sys
+import torch
+
+def train(w, optimizer, window):
+    for i in range(6):
+        (w * w).sum().backward()
+        if (i + 1) % window == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+w = torch.ones(2, requires_grad=True)
+train(w, torch.optim.SGD([w], lr=0.1), window=8)
+print("done")
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "sys.exit(0)"])
+def test_what_is_known_at_the_end_alone_stops_there(gradtrace: Runner, start: Start, ending: str) -> None:
+    terminal = start("debug", gradtrace.write(NEVER + ending))
+    shown = terminal.wait_for("(Pdb) ")
+    assert "done" in shown
+    assert "stopped: at the end of the script, error[never-stepped] at train.py:7" in shown
+    assert "train.py:7 has already run: to look around there, start with `--at train.py:7`" in shown
+    assert "<module>()" in terminal.ask("w")
+    assert "grad 17, 12 of the weight" in terminal.ask("grads")
+    shown = terminal.ask("why w")
+    assert "w  [2]  held by SGD" in shown
+    assert "no step of `SGD` ever ran" in shown
+    assert "error[never-stepped]" in terminal.ask("findings")
+    assert "AccumulateGrad" in terminal.ask("p (w * 2).grad_fn.next_functions[0][0]")
+    assert "NameError" in terminal.ask("call")
+    terminal.type("q")
+    status, report = terminal.end()
+    assert status == 1
+    assert report.count("error[never-stepped]") == 1
+    assert "the script finished" in report or "exit" in report
+    assert "(Pdb)" not in report
+    assert terminal.is_as_it_was
+
+
+def test_a_script_that_fails_has_no_end_to_stop_at(gradtrace: Runner, start: Start) -> None:
+    terminal = start("debug", gradtrace.write(NEVER + "raise ValueError('no')\n"))
+    assert "stopped: ValueError: no" in terminal.wait_for("(Pdb) ")
+    terminal.type("c")
+    assert "stopped:" not in terminal.end()[1]
+
+
+CHANGES = """\
+import torch
+
+def loss_of(w, x):
+    return (x * w).pow(2).sum()
+
+class Trainer:
+    def __init__(self):
+        self.model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.losses = []
+        self.parts = {"cut": None}
+
+    def step(self, x):
+        self.losses.append(self.model(x).pow(2).mean())
+        self.parts["cut"] = self.losses[-1].detach() + 1
+        self.optimizer.zero_grad()
+        self.losses[-1].backward()
+        self.optimizer.step()
+
+trainer = Trainer()
+for size in (4, 4, 3):
+    trainer.step(torch.ones(size, 2))
+"""
+
+
+def test_the_last_graph_is_that_of_the_last_call(gradtrace: Runner, start: Start) -> None:
+    terminal = start("debug", "--at", "step", gradtrace.write(CHANGES))
+    terminal.wait_for("(Pdb) ")
+    assert "leaf, grad None" in terminal.ask("graph")
+    terminal.ask("c")
+    assert "self.losses[-1] = " in terminal.ask("path 0.weight")
+    assert "no difference" in terminal.ask("diff")
+    terminal.ask("c")
+    assert "[3, 1]" in terminal.ask("graph")
+    assert "[4, 1]" in terminal.ask("diff")
+    terminal.type("q")
+    terminal.end()
+
+
+def test_a_backward_call_that_finds_a_freed_graph_shows_it(gradtrace: Runner, start: Start) -> None:
+    script = "import torch\nw = torch.ones(2, requires_grad=True)\nloss = (w * w).sum()\nfor i in range(2):\n    loss.backward()\n"
+    terminal = start("debug", gradtrace.write(script))
+    assert "error[freed-graph]" in terminal.wait_for("(Pdb) ")
+    assert "already freed" in terminal.ask("graph")
+    terminal.type("q")
+    terminal.end()
+
+
+def test_expressions_name_tensors_parameters_and_modules(gradtrace: Runner, start: Start) -> None:
+    terminal = start("debug", "--at", "train.py:16", gradtrace.write(CHANGES))
+    terminal.wait_for("(Pdb) ")
+    assert "as in `path 0.weight from loss`" in terminal.ask("path 0.weight")
+    assert "◆ trainer.model.0.weight" in terminal.ask("path 0.weight from self.losses[-1]")
+    assert "as in `cuts loss`" in terminal.ask("cuts")
+    assert "this graph has no cut in it" in terminal.ask("cuts self.losses[-1]")
+    assert "no graph: it does not require grad; cut off by detach()" in terminal.ask("graph self.parts['cut']")
+    assert "as in `graph self.losses[-1]`" in terminal.ask("graph self.losses")
+    assert "as in `graph self.parts['cut']`" in terminal.ask("graph self.parts")
+    terminal.ask("c")
+    for name in (
+        "self.model[0].weight",
+        "model[0].weight",
+        "0.weight",
+        "0.*",
+        "self.model[0]",
+        "next(self.model.parameters())",
+    ):
+        shown = terminal.ask(f"why {name}")
+        assert "model.0.weight  [2, 2]" in shown, name
+        assert "model.1.weight  [" not in shown, name
+    assert "trainer.model.1.bias  [1]" in terminal.ask("why self.model")
+    assert "is computed, not a parameter; `graph self.losses[-1]` shows" in terminal.ask("why self.losses[-1]")
+    assert "cut off by detach()" in terminal.ask("path self.parts['cut']")
+    assert "no parameter of this run is called 'nothing'" in terminal.ask("why nothing")
+    assert "no parameter in sight is called 'nothing'" in terminal.ask("grads nothing")
+    for name in ("model[0]", "self.model[0]", "model.0.*"):
+        shown = terminal.ask(f"grads {name}")
+        assert "trainer.model.0.weight" in shown, name
+        assert "trainer.model.1.weight" not in shown, name
+    terminal.type("q")
+    terminal.end()
+
+
+def test_folded_graphs_can_be_opened(gradtrace: Runner, start: Start) -> None:
+    terminal = start("debug", "--at", "step", gradtrace.write(CUT))
+    terminal.wait_for("(Pdb) ")
+    assert "▣" in terminal.ask("graph --depth 0")
+    assert "▣" not in terminal.ask("path head.weight --open head")
+    assert "no module of the graph is called 'tail'" in terminal.ask("graph --open tail")
+    assert "give a number after --depth" in terminal.ask("saved --depth")
+    terminal.type("q")
+    terminal.end()
 
 
 NAN = """\
@@ -198,10 +362,10 @@ for step in range(3):
 def test_it_stops_where_nan_appears(gradtrace: Runner, start: Start) -> None:
     terminal = start("debug", "--at", "nan", gradtrace.write(NAN))
     shown = terminal.wait_for("(Pdb) ")
-    assert "stopped: `loss.backward()` made the gradient of `w` not finite" in shown
+    assert "stopped: `loss.backward()` made the gradient of `w` not finite; `until finding` runs on" in shown
     assert "3 values that are not finite" in terminal.ask("grads")
     shown = terminal.ask("c")
-    assert "stopped: `sqrt` made NaN out of values that had none" in shown
+    assert "stopped: `sqrt` made NaN out of values that had none: input 1 from -5 to -5" in shown
     assert "-> loss = (masked" in shown
     terminal.type("q")
     terminal.end()
@@ -266,7 +430,7 @@ def test_an_error_that_a_finding_explains_stops_once(gradtrace: Runner, start: S
     terminal = start("debug", script)
     shown = terminal.wait_for("(Pdb) ")
     assert "error[freed-graph]" in shown
-    assert "is on its way" in shown
+    assert "this line raises RuntimeError: Trying to backward through the graph a second time" in shown
     terminal.type("c")
     status, report = terminal.end()
     assert status == 1

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 FORMATS = {"text": ".txt", "json": ".json", "sarif": ".sarif", "junit": ".xml", "github": "", "html": ".html"}
 #: those that a script must not print into
 _DOCUMENTS = {"json", "sarif", "junit", "html"}
-_NEVER_STOPPED = "nothing was a reason to stop: what follows was known at the end alone, or is no error (--at finding stops there too)"
+_NEVER_STOPPED = "nothing was a reason to stop: what follows is no error, or nothing that --at asks for (--at finding stops there too)"
 #: changed files that a remark names
 _NAMED = 3
 

@@ -5,14 +5,17 @@ Each turns what it is asked about into plain values, prints them, and keeps noth
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from gradtrace.debugger import wishes
+from gradtrace.debugger.opening import read
 from gradtrace.debugger.prompt import Prompt
 from gradtrace.errors import GradtraceError, UsageError, no_such
 from gradtrace.graphs import diff as comparing
-from gradtrace.graphs import fold, paths
+from gradtrace.graphs import paths
+from gradtrace.graphs.fold import Folding
 from gradtrace.model.finding import Finding
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import GradientNow, Life
@@ -33,11 +36,11 @@ HELP = """\
 Commands about gradients (an expression that begins like one of them is Python: `!grads` prints a variable of that name):
 
 graph [NAME]    the graph behind a tensor, any expression; without a name, that of the last backward call
-path NAME       the paths from the loss to a parameter, or where they are cut
-why NAME        the life of a parameter: its gradients, the steps that used them, and why it does not train
-grads           the gradients that there are now
+path NAME       the paths from the loss to a parameter, or where they are cut (`path NAME from z`: from another tensor)
+why [NAME]      the life of a parameter: its gradients, the steps that used them, and why it does not train
+grads [NAME]    the gradients that there are now
 saved [NAME]    the memory that a graph keeps for its backward
-cuts            where paths are cut, and the parameters that the last loss does not lead to
+cuts [NAME]     where paths are cut, and the parameters that the last loss, or this tensor, does not lead to
 findings        the faults found so far
 diff            what of the last graph is not as it was at the call before, on the same line
 until WORD      run on until the next backward, step, finding or nan
@@ -49,7 +52,9 @@ And those of pdb:
 class Sight(Protocol):
     """What can be seen of the run from outside of it."""
 
-    def graph(self, tensor: Any, frame: FrameType) -> Graph: ...
+    def graph(self, text: str, value: Any, frame: FrameType) -> Graph: ...
+
+    def names_of(self, value: object) -> Sequence[str]: ...
 
     def latest(self) -> tuple[Graph | None, Graph | None]: ...
 
@@ -90,58 +95,84 @@ class GradientPrompt(Prompt):
         assert self.curframe is not None
         return self.curframe
 
-    def _last(self) -> Graph:
+    def _graph_of(self, text: str, example: str) -> Graph:
+        """The graph behind the value of an expression; without one, that of the last backward call."""
+        text = text.strip()
+        if text:
+            value = self._evaluated(text)
+            with self.looked_through():
+                return self._sight.graph(text, value, self._frame)
         graph, _ = self._sight.latest()
         if graph is None:
-            raise UsageError("no backward call has begun yet: name a tensor, as in `graph loss`")
+            raise UsageError(f"no backward call has begun yet: name a tensor, as in `{example}`")
         return graph
 
-    def _graph_of(self, text: str) -> Graph:
-        if not text.strip():
-            return self._last()
+    def _evaluated(self, text: str) -> Any:
         try:
-            tensor = self.value(text)
+            return self.value(text)
         except Exception as error:  # noqa: BLE001 - an expression of the user's may raise anything
             raise UsageError(f"{text}: {type(error).__name__}: {error}") from None
-        with self.looked_through():
-            return self._sight.graph(tensor, self._frame)
+
+    def _names_of(self, text: str) -> Sequence[str]:
+        """What the run calls the parameter, or the parameters of the module, that an expression means here (`self.head`);
+        empty where it means nothing. Raises `UsageError` for a tensor that was computed."""
+        try:
+            value = self.value(text)
+        except Exception:  # noqa: BLE001 - it is a name then, not an expression
+            return ()
+        if getattr(value, "grad_fn", None) is not None:
+            raise UsageError(f"`{text}` is computed, not a parameter; `graph {text}` shows what it was computed from")
+        names = self._sight.names_of(value)
+        if not names and hasattr(value, "grad_fn") and not value.requires_grad:
+            self._graph_of(text, "")  # which it has none of: says why
+        return names
 
     def do_graph(self, arg: str) -> None:
-        """graph [expression]
+        """graph [expression] [--depth N] [--open module]
         The graph behind a tensor as a tree, from its value back to the leaves. Without an expression: the graph of the last
-        backward call, as it was before that call.
+        backward call, as it was before that call. What does not fit is folded: the options open more of it.
         """
-        graph = self._graph_of(arg)
-        self._show(lambda console: tree.render([_fitted(graph)], console, legend=True))
+        text, folding = read(arg)
+        graph = _fitted(self._graph_of(text, "graph loss"), folding)
+        self._show(lambda console: tree.render([graph], console, legend=True))
 
     def do_saved(self, arg: str) -> None:
-        """saved [expression]
+        """saved [expression] [--depth N] [--open module]
         The memory that a graph keeps for its backward: by module, by line, and at each operation.
         """
-        graph = self._graph_of(arg)
-        self._show(lambda console: tree.render([_fitted(graph)], console, saved=True))
+        text, folding = read(arg)
+        graph = _fitted(self._graph_of(text, "saved loss"), folding)
+        self._show(lambda console: tree.render([graph], console, saved=True))
 
     def do_path(self, arg: str) -> None:
-        """path name
-        The paths from the root of the last backward call to a parameter; where none leads there, the cuts they end at.
+        """path name [from expression] [--depth N] [--open module]
+        The paths from the root of the last backward call, or from a tensor, to a parameter; where none leads there, the
+        cuts they end at.
         """
-        graph = self._last()
-        name = _leaf(graph, arg.strip())
-        found = paths.toward(graph, name)
-        self._show(lambda console: tree.render([_fitted(found)], console))
+        text, folding = read(arg)
+        name, _, start = text.partition(" from ")
+        name = name.strip()
+        if not name:
+            raise UsageError("to which parameter? as in `path encoder.weight`")
+        graph = self._graph_of(start, f"path {name} from loss")
+        name = self._leaf(graph, name)
+        found = _fitted(paths.toward(graph, name), folding)
+        self._show(lambda console: tree.render([found], console))
 
     def do_cuts(self, arg: str) -> None:
-        """cuts
-        Where the paths of the last graph are cut, and the parameters that it does not lead to.
+        """cuts [expression]
+        Where the paths of a graph are cut, and the parameters that it does not lead to. Without an expression: the graph
+        of the last backward call.
         """
-        graph = self._last()
-        cutting = [one for one in self._sight.findings() if one.rule in _CUTTING]
+        graph = self._graph_of(arg, "cuts loss")
+        cutting = [one for one in self._sight.findings() if one.rule in _CUTTING and not arg]
         self._show(lambda console: cuts_text.render(graph, cutting, console))
 
     def do_why(self, arg: str) -> None:
-        """why name
+        """why [name]
         The life of a parameter so far: the backward calls that gave it a gradient, the steps that used it, and why it does
-        not train. The name may be the end of a name, or a pattern.
+        not train. The name may be the end of a name, a module, a pattern (layers.*.weight) or an expression; without one,
+        what became of each.
         """
         with self.looked_through():
             lives = self._sight.lives(self._frame)
@@ -152,7 +183,7 @@ class GradientPrompt(Prompt):
             shown = reasons.of_interest(lives)
             self._show(lambda console: lives_text.table(shown, console))
             return
-        chosen = reasons.chosen(lives, name)
+        chosen = self._chosen(lives, name)
         graph, _ = self._sight.latest()
         if graph is not None:
             chosen = reasons.with_paths(chosen, [graph])
@@ -163,10 +194,36 @@ class GradientPrompt(Prompt):
         The gradient that each parameter has now, its norm, also relative to the weight, and the optimizer that holds it.
         """
         with self.looked_through():
-            rows = [row for row in self._sight.gradients(self._frame) if arg.strip() in row.name]
+            rows = self._sight.gradients(self._frame)
         if not rows:
             raise UsageError("no parameter is in sight here; try `up`")
-        self._show(lambda console: lives_text.gradients(rows, console))
+        wanted = paths.dotted(arg.strip())
+        chosen = [row for row in rows if wanted in row.name or fnmatch.fnmatchcase(row.name, f"*{wanted}")]
+        if not chosen:
+            names = self._names_of(arg.strip())
+            chosen = [row for row in rows if row.name in names]
+        if not chosen:
+            raise no_such("parameter in sight", wanted, [row.name for row in rows])
+        self._show(lambda console: lives_text.gradients(chosen, console))
+
+    def _chosen(self, lives: Sequence[Life], name: str) -> Sequence[Life]:
+        """The lives that a name is about, else those that it means as an expression here."""
+        try:
+            return reasons.chosen(lives, name)
+        except UsageError:
+            names = self._names_of(name)
+            if not names:
+                raise
+            return [life for life in lives if life.name in names]
+
+    def _leaf(self, graph: Graph, name: str) -> str:
+        """What the graph calls a leaf, or a parameter that it does not lead to."""
+        found = paths.leaf_called(graph, name)
+        for other in self._names_of(name) if found is None else ():
+            found = found or paths.leaf_called(graph, other)
+        if found is None:
+            raise no_such("leaf of the graph", name, paths.leaf_names([graph]))
+        return found
 
     def do_findings(self, arg: str) -> None:
         """findings
@@ -182,6 +239,8 @@ class GradientPrompt(Prompt):
         """diff
         What of the graph of the last backward call is not as it was at the call before, on the same line.
         """
+        if arg:
+            raise UsageError("diff takes no name: it compares the last two backward calls of one line")
         graph, previous = self._sight.latest()
         if graph is None or previous is None:
             raise UsageError("no line has made two backward calls yet: there is nothing to compare")
@@ -229,14 +288,6 @@ _CUTTING = frozenset({"no-graph", "unreached-parameter", "missing-create-graph",
 _OURS = frozenset({"graph", "path", "why", "grads", "saved", "cuts", "findings", "diff"})
 
 
-def _fitted(graph: Graph) -> Graph:
-    return fold.fitted(graph, tree.height, tree.PAGE)
-
-
-def _leaf(graph: Graph, name: str) -> str:
-    if not name:
-        raise UsageError("to which parameter? as in `path encoder.weight`")
-    found = paths.leaf_called(graph, name)
-    if found is None:
-        raise no_such("leaf of the graph", name, paths.leaf_names([graph]))
-    return found
+def _fitted(graph: Graph, folding: Folding) -> Graph:
+    (fitted,) = folding.of([graph], tree.height, tree.PAGE)
+    return fitted

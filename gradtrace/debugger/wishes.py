@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -59,4 +60,7 @@ def _line(text: str) -> tuple[str, int]:
         raise UsageError(f"--at {text}: give a file and a line, as in train.py:12")
     if not os.path.isfile(path):
         raise UsageError(f"--at {text}: there is no file {path}")
+    last = len(linecache.getlines(os.path.abspath(path)))
+    if int(number) > last:
+        raise UsageError(f"--at {text}: {path} has {last} lines")
     return os.path.abspath(path), int(number)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 
 from gradtrace.host.ranks import Colleagues
-from gradtrace.model.events import End, Event, Unseen
+from gradtrace.model.events import Cut, End, Event, Unseen
 from gradtrace.model.finding import SAVED_VALUES
 from gradtrace.model.graph import Graph
 from gradtrace.model.lives import GradientNow, Life
@@ -96,7 +96,7 @@ class Watch:
             Session(listener, frames, debug) if pause is None else PausingSession(listener, frames, debug, pause)
         )
         session.colleagues = colleagues
-        cuts = Origins(session)
+        cuts = self._origins = Origins(session)
         self._lives: Lives | None = None
         self._groups: ProcessGroups | None = None
         self._steps = Steps(session, stop_after)
@@ -250,6 +250,18 @@ class Watch:
     def gradients(self, frame: FrameType) -> tuple[GradientNow, ...]:
         """The gradients, as they are now, of the parameters that the code running in `frame` can name."""
         return self._session.guarded(gradients_now, frame, self._session) or ()
+
+    def names_of(self, value: object) -> tuple[str, ...]:
+        """What the run calls a parameter or an input, or the parameters of a module; empty for what no backward call gave
+        a gradient and no optimizer holds."""
+        tensors: list[torch.Tensor] = [value] if isinstance(value, torch.Tensor) else []
+        if isinstance(value, torch.nn.Module):
+            tensors += value.parameters()
+        return self._lives.names_of(tensors) if self._lives is not None else ()
+
+    def cuts_behind(self, value: object) -> tuple[Cut, ...]:
+        """What cut the paths behind a tensor without a graph, as far as that was seen."""
+        return self._session.guarded(self._origins.behind, [value]) or ()
 
     def _end(self) -> None:
         for observer in self._observers:

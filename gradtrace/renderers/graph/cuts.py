@@ -1,6 +1,6 @@
 """Prints where the paths of a graph are cut, and which parameters it does not lead to.
 
-z  ✂ detach() at model.py:20, behind it TanhBackward0
+z  ✂ detach() at model.py:20, cuts off TanhBackward0
 no path to model.encoder.weight, model.encoder.bias
 """
 
@@ -15,6 +15,8 @@ from gradtrace.model.finding import Finding
 from gradtrace.model.graph import Graph, Kind, Node
 from gradtrace.renderers import wording
 
+#: what is no operation
+_KINDS = {"leaf": "a leaf"}
 #: parameters that are named
 _NAMES = 8
 
@@ -37,4 +39,4 @@ def _cut(graph: Graph, node: Node, main: str) -> str:
     name = node.name or next((one.name for one in behind if one.name), "") or "a value"
     at = f" at {wording.place(node.stack[0], main)}" if node.stack else ""
     operation = next((one.op for one in behind if one.op), "")
-    return f"{name}  \u2702 {node.op}{at}" + (f", behind it {operation}" if operation else "")
+    return f"{name}  \u2702 {node.op}{at}" + (f", cuts off {_KINDS.get(operation, operation)}" if operation else "")

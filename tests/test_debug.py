@@ -114,7 +114,9 @@ def test_the_commands_tell_of_gradients(gradtrace: Runner, start: Start) -> None
     assert "model.encoder.weight  [8, 4]  grad None" in terminal.ask("grads")
     assert "cuts the path to the loss" in terminal.ask("why encoder.weight")
     assert "detach() at train.py:11" in terminal.ask("path encoder.weight")
-    assert "no path to encoder.weight, encoder.bias" in terminal.ask("cuts")
+    shown = terminal.ask("cuts")
+    assert "detach() at line 11, cuts off TanhBackward0: z = torch.tanh(self.encoder(x)).detach()" in shown
+    assert "no path to encoder.weight, encoder.bias" in shown
     assert "◆ head.weight" in terminal.ask("graph")
     assert "TanhBackward0" in terminal.ask("graph torch.tanh(model.encoder(x))")
     assert "saved for backward" in terminal.ask("saved")

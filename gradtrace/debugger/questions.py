@@ -196,7 +196,7 @@ class GradientPrompt(Prompt):
         with self.looked_through():
             rows = self._sight.gradients(self._frame)
         if not rows:
-            raise UsageError("no parameter is in sight here; try `up`")
+            raise UsageError("no parameter is in sight here; try `up`, or `why`, which knows those of the whole run")
         wanted = paths.dotted(arg.strip())
         chosen = [row for row in rows if wanted in row.name or fnmatch.fnmatchcase(row.name, f"*{wanted}")]
         if not chosen:

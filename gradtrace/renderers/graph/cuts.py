@@ -1,6 +1,6 @@
 """Prints where the paths of a graph are cut, and which parameters it does not lead to.
 
-z  ✂ detach() at model.py:20, cuts off TanhBackward0
+z  ✂ detach() at model.py:20, cuts off TanhBackward0: z = torch.tanh(encoder(x)).detach()
 no path to model.encoder.weight, model.encoder.bias
 """
 
@@ -14,6 +14,7 @@ from rich.text import Text
 from gradtrace.model.finding import Finding
 from gradtrace.model.graph import Graph, Kind, Node
 from gradtrace.renderers import wording
+from gradtrace.source.syntax import line_text
 
 #: what is no operation
 _KINDS = {"leaf": "a leaf"}
@@ -39,4 +40,6 @@ def _cut(graph: Graph, node: Node, main: str) -> str:
     name = node.name or next((one.name for one in behind if one.name), "") or "a value"
     at = f" at {wording.place(node.stack[0], main)}" if node.stack else ""
     operation = next((one.op for one in behind if one.op), "")
-    return f"{name}  \u2702 {node.op}{at}" + (f", cuts off {_KINDS.get(operation, operation)}" if operation else "")
+    text = line_text(*node.stack[0].place) if node.stack else ""
+    of = f", cuts off {_KINDS.get(operation, operation)}" if operation else ""
+    return f"{name}  \u2702 {node.op}{at}{of}" + (f": {wording.printable(text)}" if text else "")

@@ -30,6 +30,7 @@ from gradtrace.model.events import End, Event, OptimizerStep, Step
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
+from gradtrace.rules.judging.blame import switched_by
 from gradtrace.rules.judging.evidence import FOLLOWED, IN_A_ROW, REGULARLY, mostly, oldest_beyond, regularly
 from gradtrace.rules.judging.naming import receiver, step_call
 
@@ -123,7 +124,7 @@ class StepWithoutGrad(Rule):
     def _frozen(self, line: _StepLine, step: OptimizerStep) -> list[Finding]:
         """Where others train, this may be a stage: the parameters are thawed later."""
         return self.finding(
-            step.frozen_at or step.stack,
+            switched_by(step.frozen_at) or step.stack,
             f"none of {line.steps} calls of `{step_call(step)}` changes anything: no parameter that this "
             f"`{step.optimizer}` holds requires grad",
             "pass the parameters that should be trained to the optimizer, or set requires_grad=True on the ones it holds",

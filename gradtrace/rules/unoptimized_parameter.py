@@ -34,7 +34,7 @@ from gradtrace.model.events import Event, ParameterReplaced, Unoptimized
 from gradtrace.model.finding import Finding, Level, Needs
 from gradtrace.model.site import Stack
 from gradtrace.rules.base import Rule
-from gradtrace.rules.judging.blame import assignment
+from gradtrace.rules.judging.blame import assignment, switched_by
 from gradtrace.rules.judging.naming import names_of, spoken_count
 from gradtrace.source import syntax
 
@@ -168,6 +168,8 @@ def _holder(event: Unoptimized) -> str:
 
 
 def _place(event: Unoptimized) -> Stack:
+    if event.why == "unfrozen" and event.holder:
+        return switched_by(event.holder)
     if event.why in ("hidden", "plain", "unfrozen"):
         return event.holder or event.born or event.optimizer_stack
     lazily = event.why == "late" and any(site.in_module_call for site in event.born)

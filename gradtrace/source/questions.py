@@ -374,6 +374,35 @@ def handed_to_call(site: Site) -> tuple[str, str]:
     return "", ""
 
 
+def requires_grad_set(site: Site) -> str:
+    """What the statement at `site` sets requires_grad to, `flag` of `p.requires_grad_(flag)`; empty where it sets none."""
+    found = statement(site.path, site.line, site.column)
+    if isinstance(found, ast.Assign) and isinstance(found.targets[0], ast.Attribute):
+        return ast.unparse(found.value) if found.targets[0].attr == "requires_grad" else ""
+    calls = [node for node in own_nodes(found) if isinstance(node, ast.Call)] if found else []
+    for node in calls:
+        given = [*node.args, *(word.value for word in node.keywords)]
+        if called(node) == "requires_grad_" and given:
+            return ast.unparse(given[0])
+    return ""
+
+
+def given_for(parameter: str, callee: Site, caller: Site) -> str:
+    """What the call at `caller` gives for a parameter of the function around `callee`; empty where it gives nothing, or that
+    is not its parameter."""
+    found, node = call_at(caller), statement(callee.path, callee.line, callee.column)
+    function = ancestor(callee.path, node, FUNCTIONS) if node is not None else None
+    if found is None or not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return ""
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    if names[:1] in (["self"], ["cls"]) and isinstance(found.func, ast.Attribute):
+        names = names[1:]
+    by_place = dict(zip(names, found.args, strict=False))
+    by_name = {word.arg: word.value for word in found.keywords}
+    value = by_name.get(parameter, by_place.get(parameter))
+    return "" if value is None or any(isinstance(one, ast.Starred) for one in found.args) else ast.unparse(value)
+
+
 def never_read(site: Site) -> bool:
     """Whether the statement at `site` assigns a variable of a function that nothing reads before it is assigned again, or
     the function ends."""

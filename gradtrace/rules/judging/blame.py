@@ -162,6 +162,8 @@ def _in_order(site: Site, names: Collection[str]) -> tuple[str, ...]:
 
 def cut_place(cut: Cut) -> Stack:
     """The line that cut a path; where gradients were off, the one that turned them off."""
+    if cut.why == "frozen":
+        return switched_by(cut.stack)
     if cut.why != "no_grad":
         return cut.stack
     return turned_off(cut.stack) or cut.switched or cut.stack
@@ -174,6 +176,16 @@ def turned_off(stack: Stack) -> Stack:
         if line is not None:
             return (at_line(site, line), *stack[depth + 1 :])
     return ()
+
+
+def switched_by(stack: Stack) -> Stack:
+    """The frames from the line that decides what `requires_grad` becomes: a function that is passed the value,
+    `freeze(net, True)`, only does what its caller says."""
+    value, depth = questions.requires_grad_set(stack[0]) if stack else "", 0
+    while value.isidentifier() and depth + 1 < len(stack):
+        value = questions.given_for(value, stack[depth], stack[depth + 1])
+        depth += bool(value)
+    return stack[depth:]
 
 
 def run_without_gradients(stack: Stack) -> Stack:

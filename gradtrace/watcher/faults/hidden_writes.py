@@ -82,14 +82,28 @@ class _Reading(NamedTuple):
     memory: int
     geometry: _Geometry
     values: Tensor
-    #: where the memory was handed out, and the version by then: torch notices its own writes
-    place: Stack = ()
-    version: int = 0
 
     def now(self, tensor: Tensor) -> Tensor:
         """The values that lie there now; `tensor` is one that still holds the memory."""
-        dtype, *where = self.geometry
-        return sample.take(torch.empty(0, dtype=dtype).set_(tensor.untyped_storage(), *where))
+        return _values_there(self.geometry, tensor)
+
+
+class _Lending(NamedTuple):
+    """A tensor was handed to NumPy before node `number` was made, with these values."""
+
+    number: int
+    memory: int
+    geometry: _Geometry
+    #: an array of NumPy's: a tensor would be one more than the script has
+    values: Any
+    place: Stack
+    #: torch notices its own writes
+    version: int
+
+    def is_changed(self, tensor: Tensor) -> bool:
+        """Whether other values lie there now; `tensor` is one that still holds the memory."""
+        unchanged = tensor._version == self.version
+        return unchanged and sample.differ(torch.from_numpy(self.values), _values_there(self.geometry, tensor))
 
 
 class HiddenWrites(Observer):
@@ -103,7 +117,7 @@ class HiddenWrites(Observer):
         #: memory handed out by `.numpy()`
         self._lent: deque[int] = deque(maxlen=_READINGS)
         #: of what was handed out since the last backward call, after operations had used it: the values by then
-        self._lendings: list[_Reading] = []
+        self._lendings: list[_Lending] = []
         self._patience = Patience()
         self._fruitless = 0
 
@@ -186,9 +200,8 @@ class HiddenWrites(Observer):
             return
         place = self.session.frames.stack(call.frame)
         if not self._patience.has_ended(place):
-            number, values = self.session.sequence(), sample.take(tensor)
-            lending = _Reading(number, number, memory, _geometry(tensor), values, place, tensor._version)
-            self._lendings.append(lending)
+            number, values = self.session.sequence(), sample.take(tensor).numpy().copy()
+            self._lendings.append(_Lending(number, memory, _geometry(tensor), values, place, tensor._version))
 
     def _take_in(self, call: TorchCall) -> None:
         if call.after == call.before or self._fruitless > _FRUITLESS:
@@ -251,12 +264,10 @@ class HiddenWrites(Observer):
         lendings, self._lendings = self._lendings, []
         by_memory = {one.memory: one for one in lendings}
         hit = None
-        newest = max(one.before for one in lendings)
+        newest = max(one.number for one in lendings)
         for node, name, tensor in _saved([node for node in call.nodes if node_number(node) < newest]):
             lending = by_memory.get(saved.memory(tensor))
-            if lending is None or node_number(node) >= lending.before or tensor._version != lending.version:
-                continue
-            if sample.differ(lending.values, lending.now(tensor)):
+            if lending is not None and node_number(node) < lending.number and lending.is_changed(tensor):
                 hit = (lending, (node, name, tensor))
                 break
         for one in lendings:
@@ -298,6 +309,11 @@ class HiddenWrites(Observer):
         """The user's modules."""
         paths = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         return tuple(sorted({path for path in paths if path and self.session.frames.is_user(path)}))
+
+
+def _values_there(geometry: _Geometry, tensor: Tensor) -> Tensor:
+    dtype, *where = geometry
+    return sample.take(torch.empty(0, dtype=dtype).set_(tensor.untyped_storage(), *where))
 
 
 def _geometry(tensor: Tensor) -> _Geometry:

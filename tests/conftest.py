@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -112,7 +113,7 @@ class Runner:
 
     def shell(self, line: str) -> Done:
         """Through a shell: `gradtrace` in the line stands for the command."""
-        line = line.replace("gradtrace", f"{sys.executable} -m gradtrace")
+        line = re.sub(r"(?<![\w./-])gradtrace(?![\w./-])", f"{sys.executable} -m gradtrace", line)
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", line],
             capture_output=True,

@@ -372,12 +372,19 @@ class Unowned(Observer):
             return "hidden"
         if one.made and one.made.empty:
             return "empty group"
-        return "left out" if one.root and birth is not None and birth.own else ""
+        if not one.root or birth is None or not birth.own or self._is_frozen_in_part(one.root):
+            return ""
+        return "left out"
 
     def _measures(self, one: _UnownedParameter) -> bool:
         """Whether the network, or a part of it, is what the results of others are compared with."""
         roots = self._holders.roots
         return one.key in self._measuring or any(one.root and roots.get(key) == one.root for key in self._measuring)
+
+    def _is_frozen_in_part(self, root: str) -> bool:
+        """Whether some of its parameters were frozen: as no optimizer holds the others either, it is there to judge, as the
+        network of a perceptual loss is."""
+        return any(self._holders.roots.get(key) == root for key in self._frozen)
 
     def _has_owned(self, root: str) -> bool:
         return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())

@@ -283,6 +283,8 @@ class Overwritten:
     module: Held | None = None
     #: for "step" and ".data": where what was made after it used what was made before, if the operation has run again since
     entry: Stack = ()
+    #: for "numpy": where the tensor was handed to NumPy, if that was after the operation
+    lent: Stack = ()
 
 
 @dataclass(frozen=True, slots=True)

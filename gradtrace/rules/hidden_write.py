@@ -29,7 +29,7 @@ from gradtrace.model.events import Event, Overwritten
 from gradtrace.model.finding import SAVED_VALUES, Finding, Level, Needs
 from gradtrace.rules.base import Rule
 from gradtrace.rules.judging.blame import carrier
-from gradtrace.rules.judging.naming import request, saver, what_was_saved, writing
+from gradtrace.rules.judging.naming import evaluated, request, what_was_saved, writing
 from gradtrace.source.buffers import Buffer, shared_buffer
 
 
@@ -65,16 +65,32 @@ class HiddenWrite(Rule):
     def _by_numpy(self, event: Overwritten) -> list[Finding]:
         near = dict.fromkeys(site.path for site in (*event.built, *event.stack))
         buffer = shared_buffer([*near, *(path for path in event.files if path not in near)])
+        if event.lent and (buffer is None or buffer.shared.place not in [site.place for site in event.lent]):
+            return self._lent(event)
         where = (buffer.filled or buffer.shared,) if buffer else event.built
         name = f"`{buffer.name}`" if buffer else "an array"
         cause = writing(where) if buffer and buffer.filled else "NumPy"
         return self.finding(
             where,
-            f"{cause} changes {name}, which shares its memory with a tensor that {saver(event.built)} saved for "
+            f"{cause} changes {name}, which shares its memory with a tensor that {evaluated(event.built)} saved for "
             f"backward: {request(event)} silently computes with the new values",
             _fix(buffer),
             (
                 ((buffer.shared,) if buffer else (), "the tensor shares the array's memory from here on"),
+                (event.built, "this operation saved the tensor"),
+                (event.stack, f"{request(event)} needs the original values"),
+            ),
+        )
+
+    def _lent(self, event: Overwritten) -> list[Finding]:
+        """The memory was handed out here; which line writes to the array the source does not say."""
+        array = evaluated(event.lent)
+        return self.finding(
+            event.lent,
+            f"NumPy changes the array that {array} gives, which shares its memory with a tensor that "
+            f"{evaluated(event.built)} saved for backward: {request(event)} silently computes with the new values",
+            "pass NumPy a copy: `.numpy().copy()`",
+            (
                 (event.built, "this operation saved the tensor"),
                 (event.stack, f"{request(event)} needs the original values"),
             ),

@@ -99,14 +99,14 @@ def writing(stack: Stack) -> str:
     return _quoted(stack[0], whole=True) if stack else "a write"
 
 
-def saver(stack: Stack) -> str:
-    """The operation that saved a tensor, quoted."""
+def evaluated(stack: Stack) -> str:
+    """The operation that ran there, quoted."""
     return _quoted(stack[0], whole=False) if stack else "an operation"
 
 
 def what_was_saved(event: Overwritten) -> str:
     """The tensor and who saved it, as the object of a sentence."""
-    by = saver(event.built)
+    by = evaluated(event.built)
     if event.name:
         return f"`{event.name}` after {by} saved it for backward"
     shape = f" of shape {list(event.shape)}" if event.shape else ""

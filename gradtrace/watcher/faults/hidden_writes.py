@@ -273,7 +273,7 @@ class HiddenWrites(Observer):
         for one in lendings:
             self._patience.looked(one.place, hit is not None and hit[0] is one)
         if hit is not None:
-            self._report("numpy", (), 0, hit[1], call, frame)
+            self._report("numpy", (), 0, hit[1], call, frame, lent=hit[0].place)
 
     def _report(
         self,
@@ -284,6 +284,7 @@ class HiddenWrites(Observer):
         call: BackwardCall,
         frame: FrameType,
         entry: Stack = (),
+        lent: Stack = (),
     ) -> None:
         node, name, tensor = hit
         memory = saved.memory(tensor)
@@ -302,6 +303,7 @@ class HiddenWrites(Observer):
                 root=call.root,
                 files=self._files() if how == "numpy" else (),
                 entry=entry,
+                lent=lent,
             )
         )
 

@@ -51,7 +51,7 @@ _SAID = {
         "keep `.detach()` of it in the object, or copy its state_dict(): only leaves can be copied deeply",
     ),
     "hook": (
-        "this tensor requires no grad, so no gradient ever comes to its hook, or to its .grad",
+        "this tensor does not require grad, so its hook never runs, and its .grad stays None",
         "call requires_grad_() on it before it is used, or register the hook on a tensor that was computed from parameters",
     ),
     "leaf hook": (
@@ -59,7 +59,7 @@ _SAID = {
         "use register_hook() for results of operations, or register this hook on the parameters",
     ),
     "integer": (
-        "a tensor of integers or booleans is to require grad, but has no derivative",
+        "a tensor of integers or booleans cannot require grad: only floating point and complex ones can",
         "convert it to floating point first: `.float()`, or dtype=torch.float32 where it is created",
     ),
     "flag": (
@@ -71,20 +71,20 @@ _SAID = {
         "convert it first: `grad.to(p.dtype)` for the gradient of `p`",
     ),
     "empty": (
-        "the optimizer is given no parameter",
+        "the optimizer gets an empty parameter list",
         "pass `model.parameters()` of a model that holds its layers as attributes or in an nn.ModuleList; a generator can be "
         "used only once",
     ),
     "two groups": (
         "a parameter is in two groups of the optimizer, so each step would move it twice",
-        "leave the parameters of the other groups out: compare them by `id()`",
+        "pass each parameter in one group: `[p for p in model.parameters() if id(p) not in listed]` for the rest",
     ),
     "no inputs": (
-        "the list of inputs is empty, so there is no gradient to compute",
+        "`inputs` is empty, so there is no gradient to compute",
         "pass the tensors whose gradients are wanted; a generator can be used only once",
     ),
     "closure": (
-        "L-BFGS evaluates the loss several times in each step, and is given no closure for it",
+        "L-BFGS evaluates the loss several times in each step, and gets no closure to do so",
         "pass `step()` a function that zeroes the gradients, computes the loss, calls backward() and returns the loss",
     ),
     "no backward": (
@@ -112,7 +112,7 @@ class RefusedCall(Rule):
         what, advice = _SAID[event.kind]
         cut = event.cut
         if cut is not None and cut.stack:
-            what, advice = f"{what}: {operation(cut)} cut the path to what requires grad", fix(cut)
+            what, advice = f"{what}: {operation(cut)} cuts the path to what requires grad", fix(cut)
         stack = cut.stack if cut is not None and cut.stack else event.stack
         return self.finding(
             stack,

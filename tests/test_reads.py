@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 import torch
@@ -38,16 +39,15 @@ def train(clear: bool, accumulated: int = 1) -> Counter[int]:
 def batches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """As if all tensors lay on a device; gives the sizes of the reads of several values at once."""
     found: list[int] = []
-    have_values = reads.have_values
+    together = reads.together
 
-    def counting(tensors: list[torch.Tensor]) -> list[bool]:
-        if tensors:
-            found.append(len(tensors))
-        return have_values(tensors)
+    def counting(values: list[torch.Tensor]) -> list[Any]:
+        if values:
+            found.append(len(values))
+        return together(values)
 
     monkeypatch.setattr(reads, "waits", lambda tensors: True)
-    for module in ("core.book", "core.steps", "parameters.flat"):
-        monkeypatch.setattr(f"gradtrace.watcher.{module}.have_values", counting)
+    monkeypatch.setattr(reads, "together", counting)
     return found
 
 

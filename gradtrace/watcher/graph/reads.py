@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -14,13 +16,22 @@ def waits(tensors: Sequence[torch.Tensor]) -> bool:
     return not all(tensor.is_cpu for tensor in tensors)
 
 
-def have_values(tensors: Sequence[torch.Tensor], above: float = 0.0) -> list[bool]:
-    """Of each, or of what this rank holds of it, whether a value is not zero, or is larger than `above` in absolute terms:
-    in one read where they all lie on one device."""
+def have_values(tensors: Sequence[torch.Tensor]) -> list[bool]:
+    """Of each, or of what this rank holds of it, whether it is more than zeros: in one read where they all lie on one
+    device."""
     parts = map(local_part, tensors)
-    values = [tensor._values() if tensor.is_sparse else tensor for tensor in parts]
-    tests = [(one.abs() > above).any() if above else one.any() for one in values]
-    if len({test.device for test in tests}) == 1:
-        found: list[bool] = torch.stack(tests).tolist()
+    return together([(tensor._values() if tensor.is_sparse else tensor).any() for tensor in parts])
+
+
+def largest(tensors: Sequence[torch.Tensor]) -> list[float]:
+    """Of each, dense and not empty, the largest absolute value; NaN where there is one. In one read as well."""
+    # abs() would take as much memory again
+    return together([torch.linalg.vector_norm(tensor, math.inf) for tensor in tensors])
+
+
+def together(values: list[torch.Tensor]) -> list[Any]:
+    """These single values, in one read where they all lie on one device."""
+    if len({value.device for value in values}) == 1:
+        found: list[Any] = torch.stack(values).tolist()
         return found
-    return [bool(test) for test in tests]
+    return [value.item() for value in values]

@@ -7,6 +7,7 @@ zero. A product of two parameters that are both all zeros is such an operation f
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import FrameType
@@ -23,7 +24,7 @@ from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.graph import ops, query, saved, walk
-from gradtrace.watcher.graph.reads import have_values
+from gradtrace.watcher.graph.reads import largest
 from gradtrace.watcher.parameters.births import Births
 from gradtrace.watcher.parameters.leaves import operation
 
@@ -195,10 +196,10 @@ class FlatGradients(Observer):
             elif first and key not in self._looked and self.session.owned(leaf):
                 self._looked.add(key)
                 fresh.append(leaf)
-        exact = self.session.ids.of_all(_with_zeros(fresh))
-        for leaf in _with_zeros(fresh, _ROUNDING):
-            key = self.session.ids.of(leaf)
-            self._zero[key] = _Zero(call.stack, leaf.dim() > 1, late, key in exact)
+        for leaf, size in _sizes(fresh):
+            if not size <= _ROUNDING:
+                continue
+            self._zero[self.session.ids.of(leaf)] = _Zero(call.stack, leaf.dim() > 1, late, size == 0)
             self._searching = True
             self.session.wake()
 
@@ -215,10 +216,11 @@ class FlatGradients(Observer):
             known.name = found.name if found is not None else ""
         if known.calls not in _LOOKS:
             return
-        if not _with_zeros([leaf], _ROUNDING):
+        size = next((size for _, size in _sizes([leaf])), math.inf)
+        if size <= _ROUNDING:
+            known.exact = known.exact and size == 0
+        else:
             del self._zero[self.session.ids.of(leaf)]
-        elif known.exact:
-            known.exact = bool(_with_zeros([leaf]))
 
     def at_end(self) -> None:
         always = [one for one in self._zero.values() if one.matrix and one.exact and not one.late]
@@ -266,14 +268,13 @@ class FlatGradients(Observer):
             )
 
 
-def _with_zeros(leaves: Sequence[Tensor], above: float = 0.0) -> list[Tensor]:
-    """Those of the leaves whose gradient is all zeros, or nowhere larger than `above`."""
+def _sizes(leaves: Sequence[Tensor]) -> list[tuple[Tensor, float]]:
+    """Those of the leaves whose gradient is whole and dense, each with its largest absolute value."""
     found = [(leaf, leaf.grad) for leaf in leaves]
     # of a distributed one this rank holds a part alone, which may be zero by chance
     whole = [(leaf, grad) for leaf, grad in found if grad is not None and local_part(grad) is grad]
     dense = [(leaf, grad) for leaf, grad in whole if grad.layout is torch.strided and grad.numel()]
-    filled = have_values([grad for _, grad in dense], above)
-    return [leaf for (leaf, _), values in zip(dense, filled, strict=True) if not values]
+    return list(zip((leaf for leaf, _ in dense), largest([grad for _, grad in dense]), strict=True))
 
 
 def _cancels(node: Any, call: TorchCall) -> bool:

@@ -119,6 +119,10 @@ class Unowned(Observer):
         #: by optimizer: the last backward call that reached parameters of it
         self._reached: dict[TensorId, int] = {}
         self._holders = Holders()
+        #: the user's variables, by what some of the parameters behind them are
+        self._owned_roots: set[str] = set()
+        self._frozen_roots: set[str] = set()
+        self._measuring_roots: set[str] = set()
         self._searches_left = self._studies_left = _SEARCHES
 
     def functions(self) -> Mapping[Any, Handler]:
@@ -319,6 +323,7 @@ class Unowned(Observer):
     # what it comes to
 
     def at_end(self) -> None:
+        self._sort_roots()
         groups_found: dict[tuple[str, Stack, str], list[_UnownedParameter]] = {}
         for candidate in self._candidates.values():
             why = self._why(candidate) if candidate.iterations >= _ITERATIONS else ""
@@ -361,10 +366,12 @@ class Unowned(Observer):
             return "unfrozen"
         if one.made and one.made.used_up:
             return "empty group"
-        partly = bool(one.root) and self._has_owned(one.root)
+        partly = one.root in self._owned_roots
         if partly and birth and one.made and birth.optimizers >= one.made.order:
             return "late"
-        if self._births.is_loaded(one.key) or self._measures(one):
+        # the network, or a part of it, is what the results of others are compared with
+        measures = one.key in self._measuring or one.root in self._measuring_roots
+        if self._births.is_loaded(one.key) or measures:
             return ""
         if partly:
             return "part" if birth is not None and birth.own else ""
@@ -372,22 +379,17 @@ class Unowned(Observer):
             return "hidden"
         if one.made and one.made.empty:
             return "empty group"
-        if not one.root or birth is None or not birth.own or self._is_frozen_in_part(one.root):
+        # frozen in part, and in no optimizer: there to judge, as the network of a perceptual loss is
+        if not one.root or birth is None or not birth.own or one.root in self._frozen_roots:
             return ""
         return "left out"
 
-    def _measures(self, one: _UnownedParameter) -> bool:
-        """Whether the network, or a part of it, is what the results of others are compared with."""
-        roots = self._holders.roots
-        return one.key in self._measuring or any(one.root and roots.get(key) == one.root for key in self._measuring)
-
-    def _is_frozen_in_part(self, root: str) -> bool:
-        """Whether some of its parameters were frozen: as no optimizer holds the others either, it is there to judge, as the
-        network of a perceptual loss is."""
-        return any(self._holders.roots.get(key) == root for key in self._frozen)
-
-    def _has_owned(self, root: str) -> bool:
-        return any(found == root and self.session.is_owned(key) for key, found in self._holders.roots.items())
+    def _sort_roots(self) -> None:
+        """Of which of the user's variables some parameters are in an optimizer, frozen, or compared with."""
+        roots = {key: root for key, root in self._holders.roots.items() if root}
+        self._owned_roots = {root for key, root in roots.items() if self.session.is_owned(key)}
+        self._frozen_roots = {root for key, root in roots.items() if key in self._frozen}
+        self._measuring_roots = {root for key, root in roots.items() if key in self._measuring}
 
     def _replaced_by(self, one: _UnownedParameter) -> bool:
         """Whether an optimizer steps without finding a gradient, ever or since these parameters get theirs."""

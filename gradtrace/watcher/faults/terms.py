@@ -19,6 +19,7 @@ from gradtrace.model.site import Stack
 from gradtrace.source import questions
 from gradtrace.watcher.compat import node_number
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.gradient_places import GradientPlaces
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import Constant, Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall, tensors_in
@@ -89,8 +90,7 @@ class Terms(Observer):
         #: parameters of penalties, by where their values lie; and those of them that the code writes to itself
         self._penalized: dict[int, TensorId] = {}
         self._written: set[TensorId] = set()
-        #: their gradients, by where these lie, asked after so many backward calls
-        self._gradients: tuple[int, dict[int, TensorId]] = (-1, {})
+        self._gradients = GradientPlaces(session)
         session.wake()
         origins.listen(self)
 
@@ -103,23 +103,9 @@ class Terms(Observer):
         if not self._penalized:
             return
         adds = call.func in ops.SUMMING_FUNCTIONS or call.func is Tensor.grad.__set__  # type: ignore[union-attr]
-        gradients = self._penalized_gradients() if adds else {}
         for target in tensors_in(call.args[:1]):
-            place = place_of(target)
-            key = self._penalized.get(place) or gradients.get(place)
-            if key is not None:
-                self._written.add(key)
-
-    def _penalized_gradients(self) -> dict[int, TensorId]:
-        """The parameters of penalties, by where the values of their gradients lie."""
-        calls, found = self._gradients
-        if calls != self.session.backward_calls:
-            keys = set(self._penalized.values())
-            held = [leaf for one in self.session.optimizers() for leaf in parameters(one) if leaf.grad is not None]
-            mine = [leaf for leaf in held if self.session.ids.known(leaf) in keys]
-            found = {place_of(leaf.grad): self.session.ids.known(leaf) for leaf in mine if leaf.grad is not None}
-            self._gradients = self.session.backward_calls, found
-        return found
+            key = self._penalized.get(place_of(target), 0)
+            self._written.add(key or (self._gradients.leaf_of(target) if adds else 0))
 
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
         if self._looking and call.accumulates and call.whole and len(call.nodes) <= _NODES:

@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from gradtrace.host.script import StopRun
-from gradtrace.host.tracebacks import is_ours
+from gradtrace.host.tracebacks import frames_of, is_ours
 from gradtrace.watcher.code.names import hands_out_locals
 
 #: where dispatch to modes and modules happens: nothing of it is the user's
@@ -77,11 +77,7 @@ class Prompt(pdb.Pdb):
     def post_mortem(self, traceback: TracebackType) -> None:
         """Stops where an exception was raised."""
         self.reset()
-        frames = [traceback.tb_frame]
-        at: TracebackType | None = traceback
-        while at is not None:
-            frames.append(at.tb_frame)
-            at = at.tb_next
+        frames = frames_of(traceback)
         self.interaction(None, traceback)
         for one in frames:
             _empty(one)

@@ -62,7 +62,7 @@ def without_our_frames(traceback: TracebackType | None, ours: IsOurs = is_ours) 
     """
     kept: list[TracebackType] = []
     handled = False
-    for entry in _entries(traceback):
+    for entry in entries(traceback):
         if ours(entry.tb_frame):
             handled = _drop_dispatch(kept) or handled
             continue
@@ -73,10 +73,16 @@ def without_our_frames(traceback: TracebackType | None, ours: IsOurs = is_ours) 
     return _linked(kept)
 
 
-def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+def entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    """Those of a traceback, the outermost frame's first."""
     while traceback is not None:
         yield traceback
         traceback = traceback.tb_next
+
+
+def frames_of(traceback: TracebackType | None) -> list[FrameType]:
+    """The frames of a traceback, the outermost first."""
+    return [entry.tb_frame for entry in entries(traceback)]
 
 
 def _drop_dispatch(kept: list[TracebackType]) -> bool:

@@ -272,12 +272,13 @@ def _detaching(stack: Stack, names: tuple[str, ...], several: bool) -> str:
     stored = carrying.plain_value(stack[0])
     if stored:
         return f"store the value without its graph: `{names[0]} = {stored}.detach()`"
-    if "(" in names[0]:
-        return f"hand it on without its graph: {Carried(stack, names).detached()}"
+    carried = Carried(stack, names)
+    if carried.is_unnamed:
+        return f"hand it on without its graph: {carried.detached()}"
     them = " and ".join(f"`{name}`" for name in names)
     if several and len(names) == 1:
         return f"detach {them} before the next use: `{names[0]} = tuple(part.detach() for part in {names[0]})`"
-    return f"detach {them} before the next use: {Carried(stack, names).detached()}"
+    return f"detach {them} before the next use: {carried.detached()}"
 
 
 def _names(line: Stack, found: Reentry) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 
 from gradtrace.host.ranks import Colleagues
+from gradtrace.host.tracebacks import frames_of
 from gradtrace.model.events import Cut, End, Event, Unseen
 from gradtrace.model.finding import SAVED_VALUES
 from gradtrace.model.graph import Graph
@@ -241,11 +242,7 @@ class Watch:
 
     def user_frame_of(self, traceback: TracebackType) -> FrameType | None:
         """The innermost frame of the user's in which an exception was raised."""
-        found, at = None, traceback
-        while at is not None:
-            found = at.tb_frame if self.is_user_frame(at.tb_frame) else found
-            at = at.tb_next  # type: ignore[assignment]
-        return found
+        return next(filter(self.is_user_frame, reversed(frames_of(traceback))), None)
 
     def gradients(self, frame: FrameType) -> tuple[GradientNow, ...]:
         """The gradients, as they are now, of the parameters that the code running in `frame` can name."""

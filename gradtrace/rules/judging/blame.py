@@ -6,6 +6,7 @@ Everything here takes plain stacks and asks the user's source; a line that is no
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import pairwise
 from typing import NamedTuple
 
 from gradtrace.model.events import Cut
@@ -89,11 +90,15 @@ class Carried(NamedTuple):
     stack: Stack
     names: tuple[str, ...]
 
+    @property
+    def is_unnamed(self) -> bool:
+        """It is only handed to a call: there is no name to assign to."""
+        return "(" in self.names[0]
+
     def detached(self) -> str:
         """What to type so that they are carried over without their graph."""
         values = ", ".join(f"{name}.detach()" for name in self.names)
-        # what is only handed to a call has no name to assign to
-        return f"`{values}`" if "(" in self.names[0] else f"`{', '.join(self.names)} = {values}`"
+        return f"`{values}`" if self.is_unnamed else f"`{', '.join(self.names)} = {values}`"
 
 
 def carrier(entry: Stack, built: Stack) -> Carried | None:
@@ -181,11 +186,12 @@ def turned_off(stack: Stack) -> Stack:
 def switched_by(stack: Stack) -> Stack:
     """The frames from the line that decides what `requires_grad` becomes: a function that is passed the value,
     `freeze(net, True)`, only does what its caller says."""
-    value, depth = questions.requires_grad_set(stack[0]) if stack else "", 0
-    while value.isidentifier() and depth + 1 < len(stack):
-        value = questions.given_for(value, stack[depth], stack[depth + 1])
-        depth += bool(value)
-    return stack[depth:]
+    value = questions.requires_grad_set(stack[0]) if stack else ""
+    for depth, (callee, caller) in enumerate(pairwise(stack)):
+        value = questions.given_for(value, callee, caller)
+        if not value:
+            return stack[depth:]
+    return stack[-1:]
 
 
 def run_without_gradients(stack: Stack) -> Stack:

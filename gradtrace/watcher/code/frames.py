@@ -14,6 +14,7 @@ import torch
 
 import gradtrace
 from gradtrace.host.script import Program
+from gradtrace.host.tracebacks import entries
 from gradtrace.model.site import Site, Stack
 from gradtrace.source import texts
 from gradtrace.watcher.compat import MODULE_CALL
@@ -103,13 +104,8 @@ class Frames:
 
     def raised_at(self, error: BaseException) -> Stack:
         """The user's frames in which an exception was raised, innermost first."""
-        found = []
-        at = error.__traceback__
-        while at is not None:
-            if self.is_user(at.tb_frame.f_code.co_filename):
-                found.append(site_of(at.tb_frame, at.tb_lasti))
-            at = at.tb_next
-        return tuple(reversed(found))
+        users = [at for at in entries(error.__traceback__) if self.is_user(at.tb_frame.f_code.co_filename)]
+        return tuple(site_of(at.tb_frame, at.tb_lasti) for at in reversed(users))
 
     def _learn(self, key: tuple[int, ...], frame: FrameType | None) -> Stack:
         sites: list[Site] = []

@@ -26,7 +26,6 @@ from gradtrace.watcher.core.steps import Steps
 from gradtrace.watcher.graph import query, walk
 
 FREED = "Trying to backward through the graph a second time"
-NO_GRAPH = "does not require grad and does not have a grad_fn"
 
 Engine = Callable[..., Any]
 

@@ -282,6 +282,15 @@ class Book:
         # an operation in place may have made it the result of something
         return leaf if leaf is not None and tensor.is_leaf else None
 
+    def names(self, tensors: Iterable[torch.Tensor]) -> tuple[str, ...]:
+        """The user's names for those of these leaves that it knows; empty ones where there is no name."""
+        return tuple(leaf.name for tensor in tensors if (leaf := self.known(tensor)) is not None)
+
+    def name_of(self, number: TensorId) -> str:
+        """The user's name for the leaf of this number; empty where there is none."""
+        leaf = self._leaves.get(number)
+        return leaf.name if leaf is not None else ""
+
     def kept(self, tensor: torch.Tensor) -> Leaf | None:
         """The leaf, if it has had a gradient and is a parameter, or an optimizer holds it."""
         leaf = self._leaves.get(self._ids.known(tensor))

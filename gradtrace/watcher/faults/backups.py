@@ -37,7 +37,7 @@ _WHOLE = slice(None)
 
 
 @dataclass(slots=True)
-class _Leaf:
+class _SharedParameter:
     """A parameter of which values were taken."""
 
     #: where its own values lie
@@ -83,7 +83,7 @@ class Backups(Observer):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._taken = session.ids.table(dict[TensorId, _Taken]())
-        self._leaves = session.ids.table(dict[TensorId, _Leaf]())
+        self._leaves = session.ids.table(dict[TensorId, _SharedParameter]())
         #: the last step of each optimizer: how many there were by then, where, and whether version counters miss it
         self._steps = session.ids.table(dict[TensorId, tuple[int, Stack, bool]]())
         self._restoring: _Restoring | None = None
@@ -130,10 +130,10 @@ class Backups(Observer):
         version, steps = tensor._version - leaf.idle, self.session.steps
         self._taken[self.session.ids.of(call.out)] = _Taken(what, stack, op != _DATA, key, version, leaf.hidden, steps)
 
-    def _leaf(self, key: TensorId) -> _Leaf | None:
+    def _leaf(self, key: TensorId) -> _SharedParameter | None:
         known = self._leaves.get(key)
         if known is None and len(self._leaves) < _MANY:
-            known = self._leaves[key] = _Leaf()
+            known = self._leaves[key] = _SharedParameter()
         return known
 
     # writing
@@ -185,7 +185,7 @@ class Backups(Observer):
         leaf = self._leaves.get(key)
         if leaf is None:
             return
-        if not _is_same(target, source):
+        if not saved.is_same_memory(target, source):
             self._at(call).real = True
             self._write(call)
             return
@@ -257,14 +257,3 @@ def _asking(frame: FrameType) -> tuple[FrameType, bool]:
         by_state = by_state or at.f_code is _STATE_DICT
         at = at.f_back
     return (at, True) if at is not None and by_state else (frame, False)
-
-
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    """Whether both are the same values in the same memory."""
-    memory = saved.memory(one)
-    return (
-        memory > 0
-        and memory == saved.memory(other)
-        and (one.storage_offset(), one.shape, one.stride(), one.dtype)
-        == (other.storage_offset(), other.shape, other.stride(), other.dtype)
-    )

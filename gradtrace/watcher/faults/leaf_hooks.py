@@ -20,7 +20,7 @@ Tensor = torch.Tensor
 _ITERATIONS, _LEAVES = 6, 4_096
 
 
-class _Growth:
+class _LeafHookCount:
     """The hooks of one leaf."""
 
     __slots__ = ("calls", "hooks", "rises")
@@ -36,7 +36,7 @@ class LeafHooks(Observer):
 
     def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._leaves = session.ids.table(dict[TensorId, _Growth]())
+        self._leaves = session.ids.table(dict[TensorId, _LeafHookCount]())
         #: lines that register, and were reported
         self._reported: set[Stack] = set()
 
@@ -47,7 +47,7 @@ class LeafHooks(Observer):
         leaf = call.args[0]
         if not leaf.is_leaf or not leaf.requires_grad or len(self._leaves) >= _LEAVES:
             return
-        growth = self._leaves.setdefault(self.session.ids.of(leaf), _Growth())
+        growth = self._leaves.setdefault(self.session.ids.of(leaf), _LeafHookCount())
         hooks, calls = leaf_hooks(leaf), self.session.backward_calls
         if hooks <= growth.hooks:
             growth.rises = 0

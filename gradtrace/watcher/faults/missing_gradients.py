@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 import torch
 
 from gradtrace.errors import first_line
+from gradtrace.host.tracebacks import frames_of
 from gradtrace.model.events import Cut, GradMissing, UnusedInput
 from gradtrace.model.site import Stack
 from gradtrace.source import questions
@@ -199,7 +200,8 @@ class MissingGradients(Observer):
         elif read.calls:
             cut = next((cut for cut in self._cuts if read.leaf in self._origins.leaves_behind(cut)), None)
             kind = "cut" if cut is not None else "unreached"
-        name = self._name(read.leaf, _innermost(error.__traceback__))
+        frames = frames_of(error.__traceback__)
+        name = self._name(read.leaf, frames[-1] if frames else None)
         cleared = self._cleared if kind == "cleared" else ()
         self.session.emit(GradMissing(kind, read.stack, name, first_line(error), cleared=cleared, cut=cut))
 
@@ -232,10 +234,3 @@ def _same_place(read: Stack, raised: Stack) -> bool:
 def _same_function(read: Stack, raised: Stack) -> bool:
     here = {(site.path, site.function) for site in raised}
     return any((site.path, site.function) in here for site in read)
-
-
-def _innermost(traceback: TracebackType | None) -> FrameType | None:
-    frame = None
-    while traceback is not None:
-        frame, traceback = traceback.tb_frame, traceback.tb_next
-    return frame

@@ -11,6 +11,7 @@ from torch.amp import grad_scaler
 from torch.optim import Optimizer
 
 from gradtrace.errors import first_line
+from gradtrace.host.tracebacks import frames_of
 from gradtrace.model.events import ScalerMisused
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
@@ -135,16 +136,11 @@ class Scalers(Observer):
     def _half(self, optimizer: Optimizer) -> tuple[tuple[str, ...], int, Stack]:
         """The float16 parameters of an optimizer: names, how many, and where they became so."""
         leaves = [leaf for leaf in parameters(optimizer) if leaf.dtype is torch.float16]
-        known = [self.session.book.known(leaf) for leaf in leaves]
-        names = tuple(one.name for one in known if one is not None and one.name)[:_NAMES]
+        names = tuple(filter(None, self.session.book.names(leaves)))[:_NAMES]
         born = next((birth.stack for leaf in leaves if (birth := self._births.of(leaf)) is not None), ())
         return names, len(leaves), self._halved or born
 
 
 def _scalers_frame(traceback: TracebackType | None) -> FrameType | None:
     """The outermost frame of the GradScaler that raised an error."""
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == grad_scaler.__file__:
-            return traceback.tb_frame
-        traceback = traceback.tb_next
-    return None
+    return next((frame for frame in frames_of(traceback) if frame.f_code.co_filename == grad_scaler.__file__), None)

@@ -5,7 +5,7 @@ The difference is exactly zero and has no gradient: the values lie in the same m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -15,13 +15,14 @@ import torch
 from gradtrace.model.events import ComparedWithItself
 from gradtrace.model.site import Stack
 from gradtrace.watcher.core.backward import BackwardCall
+from gradtrace.watcher.core.gradient_places import GradientPlaces
 from gradtrace.watcher.core.identity import TensorId
 from gradtrace.watcher.core.lineage import Origins
 from gradtrace.watcher.core.observer import Handler, Observer, TorchCall
 from gradtrace.watcher.core.session import Session
 from gradtrace.watcher.core.steps import parameters
 from gradtrace.watcher.graph import ops, query
-from gradtrace.watcher.graph.saved import place_of
+from gradtrace.watcher.graph.saved import is_same_memory, place_of
 
 Tensor = torch.Tensor
 
@@ -32,7 +33,6 @@ _KEY = "gradtrace: compares with itself"
 _PLACES, _SIGHTINGS, _CALLS = 64, 3, 200_000
 #: backward calls in whose graphs a term is looked for that was computed; names that are reported
 _PATIENCE, _NAMES = 4, 6
-_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 @dataclass(slots=True)
@@ -67,8 +67,7 @@ class SelfComparisons(Observer):
         self._zeros = session.ids.table(dict[TensorId, tuple[_Comparison, ...]]())
         #: backward calls in whose graphs is still looked for them
         self._waiting = 0
-        #: by where they lie, the gradients of parameters, asked after so many backward calls
-        self._gradients: tuple[int, dict[int, Tensor]] = (-1, {})
+        self._gradients = GradientPlaces(session)
 
     def functions(self) -> Mapping[Any, Handler]:
         return {
@@ -90,7 +89,7 @@ class SelfComparisons(Observer):
         if self._calls_left <= 0 or len(sides) < 2 or call.kwargs.get("alpha", 1) != 1:
             return
         one, other = sides
-        if not _is_same(one, other):
+        if one is not other and not is_same_memory(one, other):
             self._note_difference(call)
             return
         self._calls_left -= 1
@@ -194,26 +193,18 @@ class SelfComparisons(Observer):
         if not places or not isinstance(target, Tensor):
             return
         setting = call.func is Tensor.grad.__set__  # type: ignore[union-attr]
-        leaf = target if setting else self._gradients_now().get(place_of(target))
-        if leaf is None or not self.session.owned(leaf):
+        leaf = self.session.ids.known(target) if setting else self._gradients.leaf_of(target)
+        if not self.session.is_owned(leaf):
             return
         for place in places:
             self._sight(place, [leaf], self.session.frames.stack(call.frame))
 
-    def _gradients_now(self) -> dict[int, Tensor]:
-        calls, found = self._gradients
-        if calls != self.session.backward_calls:
-            held = [parameter for one in self.session.optimizers() for parameter in parameters(one)]
-            found = {place_of(one.grad): one for one in held if one.grad is not None}
-            self._gradients = self.session.backward_calls, found
-        return found
-
     def before_backward(self, call: BackwardCall, frame: FrameType, outputs: Sequence[Any]) -> None:
-        self._gradients = (-1, {})
         if not self._waiting or not call.accumulates or call.create or not call.whole:
             return
         self._waiting -= 1
         users: Mapping[Any, Any] = {}
+        leaves = [self.session.ids.known(leaf) for leaf in call.leaves]
         for node in call.nodes:
             mark = node.metadata.get(_KEY)
             if mark is None or not self.session.owners(call.leaves):
@@ -225,24 +216,21 @@ class SelfComparisons(Observer):
                     place.differs = True
                 continue
             for place in places:
-                self._sight(place, call.leaves, entered, call)
+                self._sight(place, leaves, entered, call)
 
     def _sight(
-        self, place: _Comparison, leaves: Sequence[Tensor], entered: Stack, call: BackwardCall | None = None
+        self, place: _Comparison, leaves: Iterable[TensorId], entered: Stack, call: BackwardCall | None = None
     ) -> None:
         for leaf in leaves:
-            known = self.session.book.known(leaf) if self.session.ids.known(leaf) in place.leaves else None
-            if known is not None and known.name and len(place.names) < _NAMES:
-                place.names[known.name] = None
+            name = self.session.book.name_of(leaf) if leaf in place.leaves else ""
+            if name and len(place.names) < _NAMES:
+                place.names[name] = None
         if place.steps == self.session.steps:
             return
         place.steps = self.session.steps
         place.times += 1
         place.entered = entered
         place.backward, place.root = (call.stack, call.root) if call is not None else ((), "")
-
-    def after_step(self, optimizer: torch.optim.Optimizer, stack: Stack) -> None:
-        self._gradients = (-1, {})
 
     def at_end(self) -> None:
         for place in self._places.values():
@@ -262,16 +250,6 @@ class SelfComparisons(Observer):
                 )
 
     so_far = at_end
-
-
-def _is_same(one: Tensor, other: Tensor) -> bool:
-    """Whether both are one tensor, or two that lie in the same memory in the same way."""
-    if one is other:
-        return True
-    if type(one) not in _PLAIN or type(other) not in _PLAIN or one.shape != other.shape or one.dtype != other.dtype:
-        return False
-    where = place_of(one)
-    return where != 0 and where == place_of(other) and one.stride() == other.stride()
 
 
 def _base(tensor: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.nn.utils import clip_grad
 from torch.optim import Optimizer
 
 from gradtrace.errors import first_line
+from gradtrace.host.tracebacks import frames_of
 from gradtrace.model.events import SparseRefused
 from gradtrace.model.site import Stack
 from gradtrace.watcher.code.names import variables
@@ -86,9 +87,9 @@ class SparseGradients(Observer):
             where = self._made(leaf)
             made[where] = made.get(where, 0) + 1
         cause = next((where for where in made if where), ())
-        known = [self.session.book.known(leaf) for leaf in leaves]
-        names = tuple(dict.fromkeys(one.name for one in known if one is not None and one.name))[:_NAMES]
+        names = tuple(dict.fromkeys(filter(None, self.session.book.names(leaves))))[:_NAMES]
         created = self._births.optimizer(self.session.ids.known(optimizer)) if optimizer is not None else None
+        known = map(self.session.book.known, leaves)
         shares = next((one.shares for one in known if one is not None and one.shares), ())
         backward = shares[-1].call.origin.stack if shares else ()
         self.session.emit(
@@ -129,19 +130,13 @@ def _is_sparse(call: TorchCall) -> bool:
 def _who(traceback: TracebackType | None) -> tuple[Optimizer | None, bool]:
     """The optimizer whose step raised an error, and whether the clipping of gradients did."""
     optimizer, clipping = None, False
-    for frame in _frames(traceback):
+    for frame in frames_of(traceback):
         if frame.f_code.co_filename == clip_grad.__file__:
             clipping = True
         elif frame.f_code.co_name == "step":
             found = variables(frame).get("self")
             optimizer = found if isinstance(found, Optimizer) else optimizer
     return optimizer, clipping
-
-
-def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
-    while traceback is not None:
-        yield traceback.tb_frame
-        traceback = traceback.tb_next
 
 
 def _is_about_layout(text: str) -> bool:

@@ -203,8 +203,7 @@ class Values(Observer):
         if not hit:
             return
         find = self.session.trail.find
-        known = [self.session.book.known(leaf) for leaf in hit]
-        names = tuple(leaf.name for leaf in known if leaf is not None)
+        names = self.session.book.names(hit)
         grads = [leaf.grad for leaf in hit if leaf.grad is not None]
         self._pending.append(
             NonFinite(

@@ -30,7 +30,7 @@ class Goal(NamedTuple):
     outright: bool
 
 
-class _Part(NamedTuple):
+class _LossPart(NamedTuple):
     """A part of a loss, on the way down from the root."""
 
     node: Any
@@ -41,7 +41,7 @@ class _Part(NamedTuple):
 
 def goals(roots: Iterable[Any]) -> Iterator[Goal]:
     """The goals of a loss, as far as they can be read from its graph."""
-    waiting = [_Part(root, True, True) for root in roots]
+    waiting = [_LossPart(root, True, True) for root in roots]
     for _ in range(_MOST):
         if not waiting:
             return
@@ -55,14 +55,14 @@ def goals(roots: Iterable[Any]) -> Iterator[Goal]:
             waiting += _parts(part, name)
 
 
-def _parts(part: _Part, name: str) -> list[_Part]:
+def _parts(part: _LossPart, name: str) -> list[_LossPart]:
     children = query.slots(part.node)
     signs = _signs(part.node, name, children)
     outright = part.outright and name not in ops.RISING
     found = []
     for child, same in zip(children, signs, strict=False):
         if child is not None and type(child) is not ACCUMULATE:
-            found.append(_Part(child, part.down is same, outright))
+            found.append(_LossPart(child, part.down is same, outright))
     return found
 
 
@@ -89,7 +89,7 @@ def _is_number(tensor: torch.Tensor) -> bool:
     return tensor.numel() == 1 and not tensor.is_meta and not tensor.is_complex()
 
 
-def _labelled(part: _Part) -> Iterator[Goal]:
+def _labelled(part: _LossPart) -> Iterator[Goal]:
     label = next((one for name, one in saved.tensors(part.node) if name == "target"), None)
     if label is None or type(label) not in _PLAIN or label.requires_grad or label.is_meta or not label.numel():
         return

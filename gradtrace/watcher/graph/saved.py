@@ -94,6 +94,14 @@ def place_of(tensor: torch.Tensor) -> int:
         return 0
 
 
+def is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are the same values: those of one memory, laid out in the same way."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    place = place_of(one)
+    return place != 0 and place == place_of(other) and one.stride() == other.stride()
+
+
 def span(tensor: torch.Tensor) -> tuple[int, int]:
     """The addresses of a tensor's first element and of the end of its last."""
     start, size = tensor.data_ptr(), tensor.element_size()

@@ -44,8 +44,7 @@ class Attributes(Observer):
                 if key != _WANTED and _is_alike(key) and not vars(leaf)[key]:
                     found.setdefault(key, []).append(leaf)
         for key, leaves in found.items():
-            known = [self.session.book.known(leaf) for leaf in leaves[:_NAMES]]
-            self._report(key, "tensor", tuple(leaf.name for leaf in known if leaf is not None), len(leaves))
+            self._report(key, "tensor", self.session.book.names(leaves[:_NAMES]), len(leaves))
 
     def after_step(self, optimizer: Optimizer, stack: Stack) -> None:
         key = self.session.ids.of(optimizer)

@@ -147,8 +147,7 @@ class Finite(Observer):
         self, name: str, stack: Stack, bad: list[Tensor], spoiled: bool, seen: list[_NonFiniteOperation]
     ) -> None:
         self._reported_step = True
-        known = [self.session.book.known(one) for one in bad[:_NAMES]]
-        names = tuple(leaf.name for leaf in known if leaf is not None)
+        names = self.session.book.names(bad[:_NAMES])
         flaw = seen[-1] if seen else _NonFiniteOperation("", ())
         self.session.emit(NonFiniteStep(name, stack, names, len(bad), spoiled, flaw.op, flaw.stack, self._written))
 

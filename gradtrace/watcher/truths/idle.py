@@ -105,8 +105,7 @@ class IdleOptimizers(Observer):
         waiting.places[call.stack, call.root] += 1
         if waiting.calls not in LOOKS:
             return
-        known = [self.session.book.known(leaf) for leaf in leaves[:_NAMES]]
-        waiting.names = tuple(leaf.name for leaf in known if leaf is not None)
+        waiting.names = self.session.book.names(leaves[:_NAMES])
         waiting.count = max(waiting.count, len(leaves))
         first = leaves[0]
         values = [] if first.layout is not torch.strided else local_part(first).detach().reshape(-1)[:4].tolist()

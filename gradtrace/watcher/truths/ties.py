@@ -125,8 +125,7 @@ class Ties(Observer):
             return
         if all(part.grad is not None and part.requires_grad and self.session.owned(part) for part in (mine, theirs)):
             tie.reported = True
-            known = [self.session.book.known(part) for part in (mine, theirs)]
-            names = tuple(leaf.name for leaf in known if leaf is not None)
+            names = self.session.book.names((mine, theirs))
             self.session.emit(BrokenTie(names, tie.tied, tie.parted, tie.on_purpose))
 
     def _look_for_twins(self, optimizer: Optimizer) -> None:
@@ -138,8 +137,7 @@ class Ties(Observer):
                 twice[number] = one
             seen.add(number)
         if twice:
-            known = [self.session.book.known(one) for one in list(twice.values())[:_NAMES]]
-            names = tuple(leaf.name for leaf in known if leaf is not None)
+            names = self.session.book.names(list(twice.values())[:_NAMES])
             made = self._births.optimizer(self.session.ids.of(optimizer))
             self.session.emit(
                 HeldTwice(type(optimizer).__name__, names, len(twice), made.stack if made is not None else ())
